@@ -98,15 +98,20 @@ class RegistryClient:
         with self._errors(f"get schema {schema_id}"):
             return _json(self._client.get_schema(schema_id), f"the id {schema_id}")
 
-    def subjects(self, schema_id: int) -> list[str]:
-        """The subjects that have or had the schema; none if the registry does not know the id."""
-        with self._errors(f"list the subjects of the schema {schema_id}"):
+    def versions(self, schema_id: int) -> dict[str, int]:
+        """By subject, the newest version that has or had the schema; none if the registry does not know the id."""
+        found: dict[str, int] = {}
+        with self._errors(f"list the versions of the schema {schema_id}"):
             try:
-                return list(self._client.get_subjects_by_schema_id(schema_id, deleted=True))
+                every = self._client.get_schema_versions(schema_id, deleted=True)
             except SchemaRegistryError as error:
                 if error.error_code == _SCHEMA_NOT_FOUND:
-                    return []
+                    return found
                 raise
+        for each in every:
+            subject, version = each.subject or "", each.version or 0
+            found[subject] = max(version, found.get(subject, 0))
+        return found
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:

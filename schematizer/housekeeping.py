@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 import structlog
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from schematizer.kafka import RegistrationTopic
 
 _SEND_EVERY = 1.0  # seconds
-_FLUSH_EVERY = 60  # of the above
+_FLUSH_EVERY = 60.0
 _LONGEST_WAIT = 60.0
 
 
@@ -49,11 +50,11 @@ class Housekeeping:
             self._topic.close()
 
     def _run(self) -> None:
-        rounds, wait = 0, _SEND_EVERY
+        flushed_at, wait = monotonic(), _SEND_EVERY
         while not self._stop.wait(wait):
-            rounds += 1
-            if rounds % _FLUSH_EVERY == 0:
+            if monotonic() - flushed_at >= _FLUSH_EVERY:
                 self._flush()
+                flushed_at = monotonic()
             wait = _SEND_EVERY if self._send() else min(wait * 2, _LONGEST_WAIT)
 
     def _flush(self) -> None:

@@ -49,12 +49,17 @@ class RegistrationTopic:
                 refused.append(error.str())
 
         for message in messages:
-            producer.produce(
-                self._topic,
-                key=message.key.encode(),
-                value=message.value.encode(),
-                on_delivery=partial(report, message.id),
-            )
+            try:
+                producer.produce(
+                    self._topic,
+                    key=message.key.encode(),
+                    value=message.value.encode(),
+                    on_delivery=partial(report, message.id),
+                )
+            except KafkaException as error:
+                refused.append(error.args[0].str())
+            except BufferError as error:
+                refused.append(str(error))
         producer.flush(_SEND_SECONDS + 1)
         if not sent:
             raise SendError(refused[0] if refused else "no acknowledgement in time")

@@ -48,8 +48,10 @@ class Catalogue(Protocol):
         """The schema of an id, as JSON."""
         ...
 
-    def has_schema(self, topic: str, part: Part, schema_id: int) -> bool:
-        """Whether it is one of the topic's."""
+    def version(self, topic: str, part: Part, schema_id: int) -> int | None:
+        """A number that rises in the order in which the topic got its schemas; None if it is none of the topic's. Ids
+        do not rise in that order: another topic may have had the schema before.
+        """
         ...
 
     def personal(self, place: Place) -> frozenset[str]:
@@ -133,10 +135,10 @@ class SchematizerCatalogue:
         with self._errors(f"read the schema {schema_id}"):
             return json.loads(self._client.schema_text(schema_id))
 
-    def has_schema(self, topic: str, part: Part, schema_id: int) -> bool:
+    def version(self, topic: str, part: Part, schema_id: int) -> int | None:
         with self._errors(f"read the schemas of {topic}"):
-            found = self._client.schemas(topic)
-        return any(each.schema_id == schema_id and each.part.value == part for each in found)
+            found = [each.schema_id for each in self._client.schemas(topic) if each.part.value == part]
+        return found.index(schema_id) + 1 if schema_id in found else None
 
     def personal(self, place: Place) -> frozenset[str]:
         with self._errors(f"read the documentation of {place}"):

@@ -44,8 +44,8 @@ class ConfluentCatalogue:
     def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
         return self._registry.get(schema_id)
 
-    def has_schema(self, topic: str, part: Part, schema_id: int) -> bool:
-        return f"{topic}-{part}" in self._registry.subjects(schema_id)
+    def version(self, topic: str, part: Part, schema_id: int) -> int | None:
+        return self._registry.versions(schema_id).get(f"{topic}-{part}")
 
     def personal(self, place: Place) -> frozenset[str]:
         raise CdcError(

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)")
 _INT64 = 1 << 63
+_VERSION = re.compile(r"-v([0-9]+)$")
 PII = "pii"
 
 
@@ -39,6 +40,16 @@ class Target(Place):
 
     owner: str | None = None
     doc: str | None = None
+
+    @field_validator("source")
+    @classmethod
+    def _check_source(cls, source: str) -> str:
+        found = _VERSION.search(source)
+        if found is not None and int(found[1]) > 1:
+            raise ValueError(
+                f"{source!r} ends as a later topic of {source[: found.start()]!r} does: choose another name"
+            )
+        return source
 
 
 class MaskStep(Part):

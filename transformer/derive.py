@@ -18,7 +18,7 @@ from transformer.steps.apply import apply_steps
 from transformer.steps.columns import Context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from transformer.avro.schemas import Named, Tree
     from transformer.definition import Transformer
@@ -75,14 +75,13 @@ def derive(transformer: Transformer, source: Source) -> Derived:
         in_key = context._replace(named=key.named, must_exist=False)
         key.transform(transformer, in_key)
         key_schema, transform_key = key.schema(rename, source.topic), key.function()
-    personal = {name for row, record in made.items() for name in _personal(record, value.columns(row), source.pii)}
+    personal = {name for record in made.values() for name in _personal(record)}
     return Derived(key_schema, value.schema(rename, source.topic), transform_key, value.function(), frozenset(personal))
 
 
-def _personal(record: Record, columns: Sequence[dict[str, Any]], pii: frozenset[str]) -> list[str]:
+def _personal(record: Record) -> list[str]:
     """The columns of the target that are made from personal columns, and are not masked."""
-    sources = [column["name"] in pii or column.get("pii") is True for column in columns]
-    return [each.name for each in record.columns if sources[each.source] and not each.is_masked]
+    return [each.name for each in record.columns if each.is_personal and not each.is_masked]
 
 
 def _same(data: bytes) -> bytes:
@@ -121,11 +120,6 @@ class _Schema:
         self.rows, self.images = _rows(self.tree, self.named)
         self._before = dict(self.named)
         self._made: dict[str, Record] = {}
-
-    def columns(self, row: str) -> Sequence[dict[str, Any]]:
-        """The source's fields of a row."""
-        fields: Sequence[dict[str, Any]] = self._before[row]["fields"]
-        return fields
 
     def transform(self, transformer: Transformer, context: Context) -> Mapping[str, Record]:
         """Replace the definitions of the rows."""

@@ -8,12 +8,10 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations
 
 from schematizer.access import Access, Role
-from schematizer.errors import CatalogueError
 from schematizer.topic_names import parse_topic
 
 if TYPE_CHECKING:
     from schematizer.catalogue.service import Catalogue
-    from schematizer.views import Schema
 
 
 def guarded_router(access: Access, pii_prefix: str) -> APIRouter:
@@ -62,29 +60,3 @@ class Writers:
 
     def _namespace_of(self, topic: str) -> str:
         return parse_topic(topic, self._pii_prefix).namespace
-
-
-class SchemaReaders:
-    """Asks for a reader of one of the namespaces that use a schema, as Confluent's API does."""
-
-    def __init__(self, catalogue: Catalogue, access: Access) -> None:
-        self._catalogue = catalogue
-        self._access = access
-        self._pii_prefix = catalogue.rules.pii_prefix
-
-    def readable(self, request: Request, schema_id: int) -> Schema:
-        """The schema, with the topics that the actor may read. What is missing and what is forbidden are one answer to
-        those who may not read everything.
-        """
-        if self._access.identify(request).grants.allows(Role.READER, None):
-            self._access.require(request, Role.READER, None)
-            return self._catalogue.schemas.get(schema_id)
-        try:
-            found = self._catalogue.schemas.get(schema_id)
-        except CatalogueError:
-            self._access.require_one(request, Role.READER, ())
-            raise
-        namespaces = {each.topic: parse_topic(each.topic, self._pii_prefix).namespace for each in found.topics}
-        actor = self._access.require_one(request, Role.READER, set(namespaces.values()))
-        topics = [each for each in found.topics if actor.grants.allows(Role.READER, namespaces[each.topic])]
-        return found.model_copy(update={"topics": topics})

@@ -8,7 +8,7 @@ import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from schematizer.api import (
@@ -23,6 +23,7 @@ from schematizer.api import (
     topics,
     usage,
 )
+from schematizer.avro_schemas.parsing import InvalidSchemaError
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import reason_of
 
@@ -56,10 +57,14 @@ def rest_application(
         app.include_router(room.router(catalogue, access))
     app.include_router(lineage.router(catalogue, access, measures))
     app.add_exception_handler(CatalogueError, _refused)
+    app.add_exception_handler(InvalidSchemaError, _invalid_schema)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
 
     def database_error(request: Request, error: Exception) -> JSONResponse:
+        if isinstance(error, DataError):
+            problem = f"The database cannot keep what was sent: {reason_of(error)}."
+            return _answer(CatalogueError(Refusal.INVALID, problem, "Send a shorter text or a smaller number."))
         count_database_error()
         structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
         return _answer(
@@ -78,6 +83,11 @@ def _answer(error: CatalogueError) -> JSONResponse:
 def _refused(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, CatalogueError)
     return _answer(error)
+
+
+def _invalid_schema(_request: Request, error: Exception) -> JSONResponse:
+    """One that was read, and that is too large for what was asked."""
+    return _answer(CatalogueError(Refusal.INVALID, f"Invalid schema: {error}.", "Register a smaller one."))
 
 
 def _http_error(request: Request, error: Exception) -> JSONResponse:

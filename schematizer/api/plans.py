@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
 
-from schematizer.api.access import SchemaReaders, any_role_router
+from schematizer.api.access import any_role_router
+from schematizer.catalogue.schema_readers import SchemaReaders
 
 if TYPE_CHECKING:
     from schematizer.access import Access
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:
-    routes, readers = any_role_router(access), SchemaReaders(catalogue, access)
+    routes, readers = any_role_router(access), SchemaReaders(catalogue.schemas, access, catalogue.rules.pii_prefix)
 
     @routes.get("/plans")
     def planners() -> list[str]:

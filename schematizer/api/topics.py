@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 
 from schematizer.access import Role
-from schematizer.api.access import SchemaReaders, Writers, any_role_router, guarded_router
+from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import StatusBody  # noqa: TC001 - as above
+from schematizer.catalogue.schema_readers import SchemaReaders
 from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.catalogue.topics import TopicFilter
 from schematizer.model.source_tables import Part, Status, TopicKind
@@ -27,7 +28,7 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
     _topics(routes, catalogue, Writers(catalogue, access))
     narrowed = any_role_router(access)
     _list(narrowed, catalogue, access)
-    _schemas(narrowed, catalogue, SchemaReaders(catalogue, access), access)
+    _schemas(narrowed, catalogue, SchemaReaders(catalogue.schemas, access, catalogue.rules.pii_prefix), access)
     both = APIRouter()
     both.include_router(routes)
     both.include_router(narrowed)

@@ -16,10 +16,15 @@ import avro.compatibility
 import avro.name
 import avro.schema
 
+from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from schematizer.avro_schemas.parsing import AvroSchema
+_MAX_COMPARISONS = 100_000
+"""Of parts of one schema with parts of another: some seconds. Each branch of a union is compared with each of the
+other's, while other writers wait.
+"""
 
 
 class Level(Enum):
@@ -39,7 +44,9 @@ class Level(Enum):
 
 
 def conflicts(level: Level, new: AvroSchema, earlier: Sequence[tuple[int, AvroSchema]]) -> list[str]:
-    """Why the level forbids the new schema after the earlier (version, schema), oldest first; empty if it allows it."""
+    """Why the level forbids the new schema after the earlier (version, schema), oldest first; empty if it allows it.
+    InvalidSchemaError if they are too large to be compared.
+    """
     backward, forward, transitive = level.value
     messages: list[str] = []
     for version, old in earlier if transitive else earlier[-1:]:
@@ -51,13 +58,45 @@ def conflicts(level: Level, new: AvroSchema, earlier: Sequence[tuple[int, AvroSc
 
 
 def _unreadable(reader: AvroSchema, writer: AvroSchema, meaning: str) -> list[str]:
-    checker = avro.compatibility.ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call] # avro has no types
+    checker = _Checker(meaning)
     result = checker.get_compatibility(_library_schema(reader), _library_schema(writer))
     if result.compatibility is avro.compatibility.SchemaCompatibilityType.compatible:
         return []
     kinds = ", ".join(dict.fromkeys(kind.name.upper() for kind in result.incompatibilities))
     places = ", ".join(sorted(result.locations - {"/"})) or "/"
     return [f"{kinds}: {meaning}: {', '.join(sorted(result.messages))} (at {places})"]
+
+
+class _Checker(avro.compatibility.ReaderWriterCompatibilityChecker):
+    """The library's, with a limit, and in a time that rises with the fields of a record and not with their square."""
+
+    def __init__(self, meaning: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # avro has no types
+        self._meaning = meaning
+        self._left = _MAX_COMPARISONS
+
+    def get_compatibility(self, reader: Any, writer: Any, *place: Any) -> Any:  # noqa: ANN401 - as above
+        self._left -= 1
+        if self._left < 0:
+            raise InvalidSchemaError(
+                f"it takes more than {_MAX_COMPARISONS:,} comparisons to say whether {self._meaning}"
+            )
+        return super().get_compatibility(reader, writer, *place)
+
+    def check_reader_writer_record_fields(self, reader: Any, writer: Any, location: Any) -> Any:  # noqa: ANN401 - as above
+        indexed: Any = _Indexed(writer)
+        return super().check_reader_writer_record_fields(reader, indexed, location)
+
+
+class _Indexed:
+    """A record's schema. The library makes a new index of its fields each time that it looks for one."""
+
+    def __init__(self, schema: Any) -> None:  # noqa: ANN401 - as above
+        self._schema = schema
+        self.fields_dict = schema.fields_dict
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as above
+        return getattr(self._schema, name)
 
 
 def _library_schema(schema: AvroSchema) -> Any:  # noqa: ANN401 - avro has no types

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from schematizer.avro_schemas.parsing import PRIMITIVES, full_name
+from schematizer.avro_schemas.parsing import PRIMITIVES, InvalidSchemaError, full_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 _ENVELOPE = frozenset({"before", "after", "source", "op"})
 _SOURCE_TYPES = ("cqlType", "sqlType")
 _MAX_DEPTH = 12  # a record may contain itself
+_MAX_ELEMENTS = 20_000
 
 
 class Element(NamedTuple):
@@ -29,14 +31,26 @@ def elements(canonical: str) -> list[Element]:
     """The fields of a schema's canonical text, from the outside in. A change envelope's fields are those of its row, as
     `before` and `after` have them. A schema that is no record has one element, of an empty path.
     """
+    return list(_elements(canonical))
+
+
+def check_number(canonical: str) -> None:
+    """InvalidSchemaError for a schema with too many fields for a page and a database. A record that several fields have
+    counts in each of them.
+    """
+    if next(islice(_elements(canonical), _MAX_ELEMENTS, None), None) is not None:
+        raise InvalidSchemaError(f"it has more than {_MAX_ELEMENTS:,} fields, those of its records included")
+
+
+def _elements(canonical: str) -> Iterator[Element]:
     schema = json.loads(canonical)
     names: dict[str, dict[str, Any]] = {}
     _collect(schema, "", names)
     walk = _Walk(names)
     row = _row_of_envelope(schema)
     if row is None:
-        return list(walk.elements(schema, ""))
-    return list(walk.elements(row, schema.get("namespace", "")))
+        return walk.elements(schema, "")
+    return walk.elements(row, schema.get("namespace", ""))
 
 
 def document(canonical: str) -> str | None:

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from schematizer.avro_schemas.defaults import is_valid_default
+from schematizer.avro_schemas.defaults import Defaults
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -31,6 +31,11 @@ _TYPE_KEYS = {
     "map": ("values",),
 }
 _FIELD_KEYS = ("name", "type", "doc", "default", "order", "aliases")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TOO_DEEP = "it is nested too deeply"
+_MAX_DEPTH = 100
+"""Of the JSON. It is far from where Python's own limit is, which depends on who calls: what was registered once must be
+read by all others."""
 
 Node = dict[str, Any] | list[Any] | str
 """A schema as JSON has it."""
@@ -52,10 +57,12 @@ def parse(text: str) -> AvroSchema:
     """The schema of a JSON text; InvalidSchemaError for anything that is none."""
     try:
         tree = json.loads(text, parse_constant=_refuse_constant)
+        _check_tree(tree)
         canonical = _Reader().schema(tree, "", "")
-        return AvroSchema(json.dumps(canonical, separators=(",", ":")), _resolved(canonical, "", set()))
+        written = json.dumps(canonical, separators=(",", ":"), allow_nan=False)
+        return AvroSchema(written, _resolved(canonical, "", set()))
     except RecursionError:
-        raise InvalidSchemaError("it is nested too deeply") from None
+        raise InvalidSchemaError(_TOO_DEEP) from None
     except InvalidSchemaError:
         raise
     except ValueError as error:
@@ -64,6 +71,30 @@ def parse(text: str) -> AvroSchema:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise InvalidSchemaError(f"it is not JSON: {name}")
+
+
+def _check_tree(tree: object) -> None:
+    """Of JSON: its depth, and its texts, which not every database keeps."""
+    level, depth = [tree], 0
+    while level:
+        depth += 1
+        if depth > _MAX_DEPTH:
+            raise InvalidSchemaError(_TOO_DEEP)
+        inner: list[object] = []
+        for node in level:
+            if isinstance(node, dict):
+                inner += node.keys()
+                inner += node.values()
+            elif isinstance(node, list):
+                inner += node
+            elif isinstance(node, str) and not _is_text(node):
+                raise InvalidSchemaError(f"the text {_short(node)} has a character that is none")
+        level = inner
+
+
+def _is_text(text: str) -> bool:
+    """Whether it has neither U+0000 nor half of a pair of surrogates."""
+    return "\0" not in text and (text.isascii() or not _SURROGATE.search(text))
 
 
 def full_name(name: str, namespace: str) -> str:
@@ -75,6 +106,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.named: dict[str, dict[str, Any]] = {}
+        self._defaults = Defaults(self._lookup)
 
     def schema(self, node: object, namespace: str, where: str) -> Node:
         """The canonical form of the node; names it defines are known from then on."""
@@ -168,10 +200,11 @@ class _Reader:
         if not isinstance(fields, list):
             _fail(where, "the fields of a record must be a list")
         result = [self._field(field, namespace, where) for field in fields]
-        names = [field["name"] for field in result]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            _fail(where, f"the field {twice} stands twice")
+        names: set[str] = set()
+        for name in (field["name"] for field in result):
+            if name in names:
+                _fail(where, f"the field {name} stands twice")
+            names.add(name)
         return result
 
     def _field(self, field: object, namespace: str, where: str) -> dict[str, Any]:
@@ -183,7 +216,7 @@ class _Reader:
         result = {"name": name, "type": type_, **_texts(field, where)}
         if "default" in field:
             result["default"] = field["default"]
-            if not is_valid_default(type_, field["default"], namespace, self._lookup):
+            if not self._defaults.is_valid(type_, field["default"], namespace):
                 _fail(where, f"the default {_short(field['default'])} is not a value of its type")
         order = field.get("order", _ORDERS[0])
         if order not in _ORDERS:

@@ -108,8 +108,11 @@ class Registering:
         try:
             converted = converter.convert(description.text, description.namespace)
             value = parse(converted.value)
+            elements.check_number(value.canonical)
             key_text = description.key or converted.key
             key = parse(key_text).canonical if key_text else None
+            if key is not None:
+                elements.check_number(key)
         except (ConversionError, InvalidSchemaError) as error:
             problem = f"The {description.format} for {description.namespace} cannot be registered: {error}."
             raise invalid(problem, "Correct the description.") from error

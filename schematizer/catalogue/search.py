@@ -116,7 +116,7 @@ def _matching(session: Session, wanted: list[str], name: str) -> Select[*tuple[A
 
 def _snippet(text_: str, wanted: list[str]) -> str:
     """One line around the first match."""
-    plain = " ".join(text_.split())
+    plain = " ".join(text_[: words.MAX_LENGTH].split())
     start = max(0, words.first_match(plain, wanted) - _BEFORE)
     if start:
         start = plain.find(" ", start) + 1 or start

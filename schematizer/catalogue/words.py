@@ -8,8 +8,8 @@ import unicodedata
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"\w+")
-_MAX_WORDS_LENGTH = 200_000
-"""PostgreSQL takes at most 1 MiB for all words of a document."""
+MAX_LENGTH = 200_000
+"""Of what is searched of a text, and of its words. PostgreSQL takes at most 1 MiB for all words of a document."""
 _MAX_WORD = 64
 
 
@@ -26,7 +26,7 @@ def _without_accents(text: str) -> str:
 
 
 def text_words(text: str) -> str:
-    return " ".join(words(text))[:_MAX_WORDS_LENGTH]
+    return " ".join(words(text[:MAX_LENGTH]))[:MAX_LENGTH]
 
 
 def name_words(name: str) -> str:

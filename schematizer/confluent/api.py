@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import structlog
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
+from schematizer.avro_schemas.parsing import InvalidSchemaError
 from schematizer.confluent import errors, routes
 from schematizer.confluent.guard import Guard
 from schematizer.confluent.responses import RegistryResponse
@@ -42,10 +43,13 @@ def confluent_application(
         app.include_router(router)
     app.add_exception_handler(errors.RegistryError, _refused)
     app.add_exception_handler(CatalogueError, _no_access)
+    app.add_exception_handler(InvalidSchemaError, _invalid_schema)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
 
     def database_error(request: Request, error: Exception) -> RegistryResponse:
+        if isinstance(error, DataError):
+            return _answer(errors.unprocessable(f"The database cannot keep what was sent: {reason_of(error)}"))
         count_database_error()
         return _database_error(request, error)
 
@@ -65,6 +69,11 @@ def _refused(_request: Request, error: Exception) -> RegistryResponse:
 def _no_access(_request: Request, error: Exception) -> RegistryResponse:
     assert isinstance(error, CatalogueError)
     return _answer(errors.RegistryError(error.refusal.value, error.problem))
+
+
+def _invalid_schema(_request: Request, error: Exception) -> RegistryResponse:
+    """One that was read, and that is too large for what was asked."""
+    return _answer(errors.invalid_schema(str(error)))
 
 
 def _http_error(_request: Request, error: Exception) -> RegistryResponse:

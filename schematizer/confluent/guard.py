@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +38,7 @@ _SUBJECT = "/subjects/{subject:path}"
 _VERSIONS = f"{_SUBJECT}/versions"
 _COMPATIBILITY = "/compatibility/subjects/{subject:path}/versions"
 _ID = "/schemas/ids/{schema_id}"
+_ID_DIGITS = re.compile(r"[0-9]{1,10}")
 
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/"): Rule(Role.READER, Scope.ANY),
@@ -118,17 +120,19 @@ class Guard:
 
     def _check_schema(self, request: Request, role: Role) -> None:
         """Refuse a schema that the actor may not read. Actors who may not read everything get the same answer for a
-        schema that does not exist.
+        schema that does not exist, and for an id that is written in another way than its digits: the route may
+        understand `+1`, `1.0` or `00000000001`.
         """
-        actor = self._access.identify(request)
-        schema_id = request.path_params["schema_id"]
-        if actor.grants.allows(role, None) or not schema_id.isdecimal() or len(schema_id) > 10:
+        if self._access.identify(request).grants.allows(role, None):
             self._access.require_somewhere(request, role)
             return
-        self._access.require_one(request, role, self._namespaces_of(int(schema_id)))
+        schema_id = request.path_params["schema_id"]
+        namespaces = self._namespaces_of(int(schema_id)) if _ID_DIGITS.fullmatch(schema_id) else set()
+        self._access.require_one(request, role, namespaces)
 
     def _namespaces_of(self, schema_id: int) -> set[str | None]:
         try:
-            return {self.namespace_of(subject) for subject, _ in self._store.uses(schema_id, deleted=True)}
+            found = {self.namespace_of(subject) for subject, _ in self._store.uses(schema_id, deleted=True)}
         except RegistryError:
             return set()
+        return found | {parse_topic(topic, self._pii_prefix).namespace for topic in self._store.topics(schema_id)}

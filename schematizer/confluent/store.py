@@ -6,8 +6,9 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, insert, select, true, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, select, true, update
 
+from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.compatibility import Level, conflicts
 from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
 from schematizer.confluent import errors
@@ -73,7 +74,7 @@ class Observer(Protocol):
 
 
 class Store:
-    """The registry's operations, each in one transaction; RegistryError if it is refused."""
+    """The registry's operations, each in one transaction; RegistryError or InvalidSchemaError if it is refused."""
 
     def __init__(self, database: Database, observer: Observer) -> None:
         self._database = database
@@ -122,10 +123,8 @@ class Store:
     def versions(self, subject: str, *, deleted: bool, only_deleted: bool) -> list[int]:
         def transaction(connection: Connection) -> list[int]:
             found = _versions(connection, subject, deleted=deleted or only_deleted)
-            if only_deleted:
-                alive = set(_version_numbers(connection, subject, deleted=False))
-                return [each.version for each in found if each.version not in alive]
-            return [each.version for each in found]
+            alive = set(_version_numbers(connection, subject, deleted=False)) if only_deleted else set()
+            return [each.version for each in found if each.version not in alive]
 
         return self._database.read(transaction)
 
@@ -152,13 +151,14 @@ class Store:
 
         return self._database.read(transaction)
 
-    def schema(self, schema_id: int) -> tuple[str, str]:
+    def schema(self, schema_id: int, *, is_use: bool = True) -> tuple[str, str]:
         """(text, guid) of an id, even if its versions are deleted."""
         query = select(schemas.c.text, schemas.c.digest).where(schemas.c.id == schema_id)
         row = self._database.read(lambda connection: connection.execute(query).first())
         if row is None:
             raise errors.schema_not_found(schema_id)
-        self._observer.used(None, schema_id)
+        if is_use:
+            self._observer.used(None, schema_id)
         return row.text, guid_of(row.digest)
 
     def schema_of_guid(self, guid: str) -> str:
@@ -182,12 +182,11 @@ class Store:
         return self._database.read(transaction)
 
     def max_id(self) -> int:
-        query = select(func.max(schemas.c.id))
-        return self._database.read(lambda connection: connection.execute(query).scalar()) or 0
+        return self._database.read(lambda connection: connection.execute(select(func.max(schemas.c.id))).scalar()) or 0
 
     def uses(self, schema_id: int, *, deleted: bool) -> list[tuple[str, int]]:
         """The (subject, version)s of an id."""
-        self.schema(schema_id)
+        self.schema(schema_id, is_use=False)
         query = (
             select(versions.c.subject, versions.c.version)
             .where(versions.c.schema_id == schema_id, _alive(deleted=deleted))
@@ -195,6 +194,10 @@ class Store:
         )
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [(row.subject, row.version) for row in rows]
+
+    def topics(self, schema_id: int) -> list[str]:
+        """Those that have or had the schema: also after its versions were deleted for good."""
+        return self._database.read(lambda connection: registry_queries.topics_with(connection, schema_id))
 
     def check_compatibility(self, subject: str, text: str, version: str | None) -> list[str]:
         """The conflicts of the schema with one version, or (None) with those that the subject's level requires."""
@@ -267,7 +270,9 @@ class Store:
         return self._database.read(transaction)
 
     def set_level(self, subject: str, level: Level) -> None:
-        self._database.write(lambda connection: _set(connection, subject, "compatibility", level.name))
+        self._database.write(
+            lambda connection: registry_queries.change(connection, subject, "compatibility", level.name)
+        )
 
     def delete_level(self, subject: str) -> Level:
         """Reset to the global level, or the global level to the default. Returns the previous level."""
@@ -276,7 +281,7 @@ class Store:
             own = registry_queries.setting(connection, subject, "compatibility")
             if own is None and subject != GLOBAL:
                 raise errors.subject_not_found(subject)
-            _set(connection, subject, "compatibility", None)
+            registry_queries.change(connection, subject, "compatibility", None)
             return DEFAULT_LEVEL if own is None else Level[own]
 
         return self._database.write(transaction)
@@ -291,14 +296,14 @@ class Store:
         return self._database.read(transaction)
 
     def set_mode(self, subject: str, mode: str) -> None:
-        self._database.write(lambda connection: _set(connection, subject, "mode", mode))
+        self._database.write(lambda connection: registry_queries.change(connection, subject, "mode", mode))
 
     def delete_mode(self, subject: str) -> str:
         def transaction(connection: Connection) -> str:
             own = registry_queries.setting(connection, subject, "mode")
             if own is None and subject != GLOBAL:
                 raise errors.subject_not_found(subject)
-            _set(connection, subject, "mode", None)
+            registry_queries.change(connection, subject, "mode", None)
             return own or registry_queries.READ_WRITE
 
         return self._database.write(transaction)
@@ -362,6 +367,7 @@ def _register(connection: Connection, subject: str, schema: AvroSchema, digest: 
     messages = conflicts(level, schema, _parsed(_compared(connection, subject, level)))
     if messages:
         raise errors.incompatible(subject, [*messages, f"level: {level.name}"])
+    elements.check_number(schema.canonical)
     schema_id = registry_queries.ensure_schema(connection, digest, schema.canonical)
     version = registry_queries.add_version(connection, subject, schema_id)
     return Registered(subject, version, schema_id, schema.canonical, digest)
@@ -391,10 +397,3 @@ def _level(connection: Connection, subject: str) -> Level:
 
 def _level_in(settings: registry_queries.Settings) -> Level:
     return Level[settings.compatibility] if settings.compatibility else DEFAULT_LEVEL
-
-
-def _set(connection: Connection, subject: str, name: str, value: str | None) -> None:
-    this = subject_settings.c.subject == subject
-    if connection.execute(select(subject_settings.c.subject).where(this)).first() is None:
-        connection.execute(insert(subject_settings).values(subject=subject))
-    connection.execute(update(subject_settings).where(this).values({name: value}))

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Integer, Table, func, select, text
@@ -175,14 +176,14 @@ def _lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path, "rb") as file:
             yield from file
-    except (OSError, EOFError) as error:  # gzip's errors are such
+    except (OSError, EOFError, zlib.error) as error:
         raise _file_error(path, f"it cannot be read: {error}") from error
 
 
 def _parsed(path: Path, line: bytes) -> object:
     try:
         content: object = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _file_error(path, "a line is not JSON") from error
     return content
 

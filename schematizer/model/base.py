@@ -45,8 +45,8 @@ class Base(DeclarativeBase):
 
 
 def microseconds(moment: datetime) -> int:
-    """Return the microseconds since 1970, as times are stored."""
-    return (moment - _EPOCH) // _MICROSECOND
+    """Return the microseconds since 1970, as times are stored. A time without a zone is UTC."""
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 
 def now() -> datetime:

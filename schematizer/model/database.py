@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, insert, select
@@ -16,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
+from schematizer.model.kept import refuse_large_numbers
 from schematizer.model.migrating import migrate
 from schematizer.model.registry_tables import GLOBAL, subject_settings
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 BUSY_TIMEOUT_SECONDS = 30
 _ATTEMPTS = 5
+_WAL_PAUSE_SECONDS = 0.02
 T = TypeVar("T")
 
 
@@ -187,6 +191,7 @@ def _engine(url: URL) -> Engine:
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, max_overflow=-1)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    refuse_large_numbers(engine)
     return engine
 
 
@@ -195,10 +200,26 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - 
     connection.isolation_level = None  # the driver must not begin transactions
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _use_wal(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _use_wal(cursor: sqlite3.Cursor) -> None:
+    """SQLite does not wait for a process that is about to write to a file which is not in this mode yet: for one that
+    makes the same file.
+    """
+    deadline = monotonic() + BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(_WAL_PAUSE_SECONDS)
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import false, func, insert, select
+from sqlalchemy import false, func, insert, select, update
 
 from schematizer.model.registry_tables import GLOBAL, schemas, subject_settings, versions
+from schematizer.model.source_tables import TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -72,3 +73,17 @@ def setting(connection: Connection, subject: str, name: str) -> str | None:
     query = select(subject_settings.c[name]).where(subject_settings.c.subject == subject)
     value: str | None = connection.execute(query).scalar()
     return value
+
+
+def change(connection: Connection, subject: str, name: str, value: str | None) -> None:
+    """The subject's own `compatibility` or `mode`; None removes it."""
+    this = subject_settings.c.subject == subject
+    if connection.execute(select(subject_settings.c.subject).where(this)).first() is None:
+        connection.execute(insert(subject_settings).values(subject=subject))
+    connection.execute(update(subject_settings).where(this).values({name: value}))
+
+
+def topics_with(connection: Connection, schema_id: int) -> list[str]:
+    """The names of the topics that the catalogue has for the schema."""
+    query = select(TopicRow.name).join(TopicSchemaRow).where(TopicSchemaRow.schema_id == schema_id).distinct()
+    return list(connection.execute(query).scalars())

@@ -34,13 +34,15 @@ class Planner(Protocol):
 @dataclass(frozen=True, slots=True)
 class SqlPlanner:
     """`retypes_in_place`: whether the warehouse changes a column's type, or only fills a new column from the old one.
-    `changes_nullability`: whether it can. `using`: whether a change of type says how values convert.
+    `changes_nullability`: whether it can. `using`: whether a change of type says how values convert. `escapes`: whether
+    a backslash in a text escapes what follows.
     """
 
     types: Types
     retypes_in_place: bool
     changes_nullability: bool
     using: bool = False
+    escapes: bool = True
 
     def create_table(self, table: str, columns: Sequence[PlanColumn], primary_key: Sequence[str]) -> list[str]:
         require_key(columns, primary_key)
@@ -52,7 +54,7 @@ class SqlPlanner:
             lines.append(f"PRIMARY KEY ({', '.join(map(quoted, primary_key))})")
         body = ",\n    ".join(lines)
         create = f"CREATE TABLE {table_name(table)} (\n    {body}\n)"
-        return [create, *(_comment(table, column) for column in columns if column.doc)]
+        return [create, *(self._comment(table, column) for column in columns if column.doc)]
 
     def steps(self, table: str, old: Sequence[PlanColumn], new: Sequence[PlanColumn]) -> list[str]:
         """Renames by aliases first, then drops, additions, types, nullability and comments."""
@@ -76,7 +78,7 @@ class SqlPlanner:
         """Rows that are there already have no value: a new column is nullable, whatever the schema says."""
         yield f"ALTER TABLE {table_name(table)} ADD COLUMN {self._definition(column, is_nullable=True)}"
         if column.doc:
-            yield _comment(table, column)
+            yield self._comment(table, column)
 
     def _changed(self, table: str, old: PlanColumn, new: PlanColumn) -> Iterator[str]:
         before, after = sql_type(old.avro, self.types), sql_type(new.avro, self.types)
@@ -87,7 +89,7 @@ class SqlPlanner:
             verb = "DROP" if new.is_nullable else "SET"
             yield f"{alter} ALTER COLUMN {quoted(new.name)} {verb} NOT NULL"
         if old.doc != new.doc:
-            yield _comment(table, new)
+            yield self._comment(table, new)
 
     def _retyped(self, alter: str, table: str, column: PlanColumn, wanted: str) -> Iterator[str]:
         name = quoted(column.name)
@@ -101,11 +103,18 @@ class SqlPlanner:
         yield f"{alter} DROP COLUMN {name}"
         yield f"{alter} RENAME COLUMN {made} TO {name}"
 
+    def _comment(self, table: str, column: PlanColumn) -> str:
+        doc = (column.doc or "").replace("'", "''")
+        text = "NULL" if column.doc is None else "'" + (doc.replace("\\", "\\\\") if self.escapes else doc) + "'"
+        return f"COMMENT ON COLUMN {table_name(table)}.{quoted(column.name)} IS {text}"
+
 
 def all_planners() -> Mapping[str, Planner]:
     """Return the planners by the warehouse's name. A package adds one by an entry point."""
     found: dict[str, Planner] = {
-        "postgresql": SqlPlanner(types.POSTGRESQL, retypes_in_place=True, changes_nullability=True, using=True),
+        "postgresql": SqlPlanner(
+            types.POSTGRESQL, retypes_in_place=True, changes_nullability=True, using=True, escapes=False
+        ),
         # Redshift changes only the length of a VARCHAR in place, and never whether a column takes null.
         "redshift": SqlPlanner(types.REDSHIFT, retypes_in_place=False, changes_nullability=False),
         # Snowflake changes lengths and precisions in place, but no type into another.
@@ -135,8 +144,3 @@ def _renames(old: Sequence[PlanColumn], new: Sequence[PlanColumn]) -> Iterator[t
             if earlier is not None:
                 before.discard(earlier)
                 yield earlier, column.name
-
-
-def _comment(table: str, column: PlanColumn) -> str:
-    text = "NULL" if column.doc is None else "'" + column.doc.replace("'", "''") + "'"
-    return f"COMMENT ON COLUMN {table_name(table)}.{quoted(column.name)} IS {text}"

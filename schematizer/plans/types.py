@@ -93,18 +93,25 @@ def sql_type(avro: Any, types: Types) -> str:  # noqa: ANN401 - JSON
     if isinstance(avro, list):
         return types.nested
     logical = avro.get("logicalType")
-    if logical == "decimal":
+    if logical == "decimal" and _is_decimal(avro):
         return _decimal(avro["precision"], avro.get("scale", 0), types)
     return types.plain.get(_plain_name(avro, types), types.nested)
 
 
 def _plain_name(avro: dict[str, Any], types: Types) -> str:
     """The name in `plain` of a type that is written as an object."""
-    if avro.get("logicalType") in types.plain:
-        return str(avro["logicalType"])
+    logical = avro.get("logicalType")
+    if isinstance(logical, str) and logical in types.plain:
+        return logical
     if avro["type"] == "record" and avro["name"] == _UNBOUNDED:
         return "unbounded-decimal"
     return {"enum": "string", "fixed": "bytes"}.get(avro["type"], str(avro["type"]))
+
+
+def _is_decimal(avro: dict[str, Any]) -> bool:
+    """Avro takes a type whose precision or scale are wrong as the one without them. They may be any JSON."""
+    precision, scale = avro.get("precision"), avro.get("scale", 0)
+    return type(precision) is int and type(scale) is int and precision > 0 and 0 <= scale <= precision
 
 
 def _decimal(precision: int, scale: int, types: Types) -> str:

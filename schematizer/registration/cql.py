@@ -54,13 +54,14 @@ def _metadata(keyspace: str, table: TableStatement, types: list[TypeStatement]) 
         raise ConversionError(f"the table {table.name} has a custom type, whose full name only Cassandra knows")
     named: dict[str, Any] = {"keyspace_name": keyspace, "table_name": table.name}
     row = {**named, "id": _ID, "gc_grace_seconds": 0, "flags": ("compound",)}
+    places = table.places()
     columns = [
         {
             **named,
             "column_name": name,
             "type": type_,
-            "kind": table.kind(name),
-            "position": table.position(name),
+            "kind": places[name][0],
+            "position": places[name][1],
             "clustering_order": "none",
         }
         for name, type_ in table.columns.items()

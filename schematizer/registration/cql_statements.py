@@ -50,19 +50,12 @@ class TableStatement:
     clustering: list[str] = field(default_factory=list)
     comment: str = ""
 
-    def kind(self, column: str) -> str:
-        """Return the column's kind, as in system_schema.columns."""
-        if column in self.partition_key:
-            return "partition_key"
-        if column in self.clustering:
-            return "clustering"
-        return "static" if column in self.statics else "regular"
-
-    def position(self, column: str) -> int:
-        for key in (self.partition_key, self.clustering):
-            if column in key:
-                return key.index(column)
-        return -1
+    def places(self) -> dict[str, tuple[str, int]]:
+        """Return the kind and the position of each column, as in system_schema.columns."""
+        found = {name: ("static" if name in self.statics else "regular", -1) for name in self.columns}
+        for kind, key in (("clustering", self.clustering), ("partition_key", self.partition_key)):
+            found |= {name: (kind, index) for index, name in reversed(tuple(enumerate(key)))}
+        return found
 
 
 def read_statements(text: str) -> list[TableStatement | TypeStatement]:

@@ -14,6 +14,8 @@ from schematizer.registration.converted import ConversionError
 from schematizer.registration.sql_types import avro_type
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from schematizer.registration.converted import Converted
 
 _NEVER_NULL = (exp.NotNullColumnConstraint, exp.PrimaryKeyColumnConstraint)
@@ -32,18 +34,19 @@ class SqlConverter:
     def read(self, text: str) -> Table:
         """The table that the statements describe."""
         try:
-            statements = [each for each in sqlglot.parse(text, read=self._dialect) if each is not None]
+            return self._read([each for each in sqlglot.parse(text, read=self._dialect) if each is not None])
         except SqlglotError as error:
             raise ConversionError(f"it is not {self._dialect}: {str(error).splitlines()[0]}") from error
+        except RecursionError:
+            raise ConversionError("it is nested too deeply") from None
+
+    def _read(self, statements: Sequence[exp.Expr]) -> Table:
+        comments = [each for each in statements if isinstance(each, exp.Comment)]
         tables = [each for each in statements if isinstance(each, exp.Create) and each.kind == "TABLE"]
-        others = [each for each in statements if each not in tables and not isinstance(each, exp.Comment)]
+        others = len(statements) - len(comments) - len(tables)
         if len(tables) != 1 or others:
-            raise ConversionError(f"{len(tables)} CREATE TABLE and {len(others)} other statements, not one and none")
-        table = self._table(tables[0])
-        for statement in statements:
-            if isinstance(statement, exp.Comment):
-                table = _commented(table, statement)
-        return table
+            raise ConversionError(f"{len(tables)} CREATE TABLE and {others} other statements, not one and none")
+        return _commented(self._table(tables[0]), comments)
 
     def _table(self, create: exp.Create) -> Table:
         schema = create.this
@@ -94,17 +97,20 @@ def _comment(node: exp.Expression | None) -> str | None:
     return str(found.this.name) if found is not None else None
 
 
-def _commented(table: Table, statement: exp.Comment) -> Table:
-    """The table with what a COMMENT ON says of it, or of one of its columns."""
-    target, text = statement.this, statement.expression.name if statement.expression else None
-    if statement.args.get("kind") == "TABLE" and target.name == table.name:
-        return replace(table, doc=text)
-    if statement.args.get("kind") == "COLUMN" and target.table == table.name:
-        if target.name not in {column.name for column in table.columns}:
+def _commented(table: Table, comments: Sequence[exp.Comment]) -> Table:
+    """The table with what each COMMENT ON says of it, or of one of its columns."""
+    doc, docs = table.doc, {column.name: column.doc for column in table.columns}
+    for each in comments:
+        target, text = each.this, each.expression.name if each.expression else None
+        if each.args.get("kind") == "TABLE" and target.name == table.name:
+            doc = text
+        elif each.args.get("kind") != "COLUMN" or target.table != table.name:
+            raise ConversionError(f"a comment on something other than the table {table.name} and its columns")
+        elif target.name in docs:
+            docs[target.name] = text
+        else:
             raise ConversionError(f"a comment on {table.name}.{target.name}, a column that the table does not have")
-        columns = [replace(each, doc=text) if each.name == target.name else each for each in table.columns]
-        return replace(table, columns=columns)
-    raise ConversionError(f"a comment on something other than the table {table.name} and its columns")
+    return replace(table, doc=doc, columns=[replace(each, doc=docs[each.name]) for each in table.columns])
 
 
 def _column_name(node: exp.Expression) -> str:

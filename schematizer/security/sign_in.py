@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, FastAPI, Form, Request
 from fastapi.exceptions import RequestValidationError
@@ -71,7 +72,8 @@ class SignIn:
     def page(self, request: Request, after: str, problem: str = "", status: int = 200) -> Response:
         alert = f'<p role="alert">{escape(problem)}</p>' if problem else ""
         next_ = escape(local_path(after))
-        oidc = f'<p><a class="button" href="{PATH}/oidc?next={next_}">Sign in with OIDC</a></p>' if self.flow else ""
+        query = urlencode({"next": local_path(after)})
+        oidc = f'<p><a class="button" href="{PATH}/oidc?{query}">Sign in with OIDC</a></p>' if self.flow else ""
         form = (
             f'<form method="post" action="{PATH}/">'
             f'<input type="hidden" name="{csrf.FIELD}" value="{csrf.token(request)}">'

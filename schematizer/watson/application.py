@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
@@ -80,6 +80,9 @@ def _add_errors(app: FastAPI, site: Site, count_database_error: Callable[[], Non
         return answer(request, f"{problems}.", "Go back and correct it.", Refusal.INVALID.value)
 
     def database_error(request: Request, error: Exception) -> Response:
+        if isinstance(error, DataError):
+            problem = f"The database cannot keep what was sent: {reason_of(error)}."
+            return answer(request, problem, "Go back and correct it.", Refusal.INVALID.value)
         count_database_error()
         structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
         return answer(

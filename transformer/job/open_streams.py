@@ -88,6 +88,7 @@ class OpenStreams:
         transformer = plan.transformer(stream)
         source = kafka_partition(partition)
         routes = self._routes_of(transformer, stream)  # before anything that would have to be closed
+        routes.forget(source.partition)
         reader = self._reader(transformer)
         reach(TransformPoint.TASK_OPENING)
         group = self._definitions.group(transformer)

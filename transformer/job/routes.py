@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cdc_messages import wire
 from cdc_messages.errors import MessageError
@@ -50,12 +50,12 @@ class Routes:
         self._catalogue = catalogue
         self._make_topic = make_topic
         self._routes: dict[tuple[int | None, int], _Route] = {}
-        self._of_tombstones: dict[int | None, _Route] = {}
+        self._of_tombstones: dict[tuple[int, int | None], _Route] = {}  # by partition and key schema
 
     def transform(self, record: SourceRecord, partition: int, check_target: CheckTarget) -> Message:
         """The target's message. CdcError: TRANSFORM_FAILED, TRANSFORM_STEP, or one of the registry or of Kafka."""
         try:
-            route = self._route(record)
+            route = self._route(record, partition)
             check_target(RawPartition(route.topic, partition))
             key = None if record.key is None else route.transform_key(record.key[wire.HEADER_SIZE :])
             value = None if record.value is None else route.transform_value(record.value[wire.HEADER_SIZE :])
@@ -70,6 +70,11 @@ class Routes:
             None if value is None else route.value_header + value,
         )
 
+    def forget(self, partition: int) -> None:
+        """Another process may have read on in the partition since: what came last in it is not known here."""
+        for known in [each for each in self._of_tombstones if each[0] == partition]:
+            del self._of_tombstones[known]
+
     def make_targets(self) -> None:
         """Make target topics again that were deleted. CdcError, KafkaException."""
         for topic, is_keyed in {(route.topic, bool(route.key_header)) for route in self._routes.values()}:
@@ -83,41 +88,52 @@ class Routes:
     def _refused(self, record: SourceRecord, partition: int, reason: str) -> Exception:
         return message_refused(self._transformer, RawPartition(self._stream.topic, partition), record.offset, reason)
 
-    def _route(self, record: SourceRecord) -> _Route:
+    def _route(self, record: SourceRecord, partition: int) -> _Route:
         """Return the route of a message. MessageError for one that is not in Confluent's wire format."""
         key_id = None if record.key is None else wire.schema_id(record.key)
         if record.value is None:
-            return self._tombstone_route(key_id)
+            return self._tombstone_route(key_id, partition)
         value_id = wire.schema_id(record.value)
         route = self._routes.get((key_id, value_id))
         if route is None:
             route = self._routes[key_id, value_id] = self._make_route(key_id, value_id)
-        self._of_tombstones[key_id] = route
+        self._of_tombstones[partition, key_id] = route
         return route
 
-    def _tombstone_route(self, key_id: int | None) -> _Route:
-        """A tombstone follows the deletion of its key. Without one before it in this process, the newest schema says
-        which topic it is.
+    def _tombstone_route(self, key_id: int | None, partition: int) -> _Route:
+        """A tombstone follows the deletion of its key, in its partition: messages of other partitions may have other
+        schemas, and so another topic, already. Without one before it in this process, the newest schema says which
+        topic it is.
         """
-        route = self._of_tombstones.get(key_id)
+        route = self._of_tombstones.get((partition, key_id))
         if route is None:
             newest = self._catalogue.newest(self._stream.topic)
             if newest is None:
                 raise TransformError("it is a tombstone, and its topic has no schema of values")
             route = self._routes.get((key_id, newest.value_id)) or self._make_route(key_id, newest.value_id)
-            self._of_tombstones[key_id] = self._routes[key_id, newest.value_id] = route
+            self._of_tombstones[partition, key_id] = self._routes[key_id, newest.value_id] = route
         return route
 
-    def _schema(self, part: Part, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+    def _version(self, part: Part, schema_id: int) -> int:
         """A schema of another topic could hold under another name what is masked."""
-        if not self._catalogue.has_schema(self._stream.topic, part, schema_id):
+        found = self._catalogue.version(self._stream.topic, part, schema_id)
+        if found is None:
             raise TransformError(f"the schema {schema_id} of its {part} is none of the topic's")
-        return self._catalogue.schema(schema_id)
+        return found
+
+    def _is_older(self, value_id: int) -> bool:
+        """Than the schema with which the stream was planned: a newer one must have the columns, too."""
+        version = self._version("value", value_id)
+        newest = self._catalogue.version(self._stream.topic, "value", self._stream.newest_id)
+        return newest is not None and version < newest
 
     def _make_route(self, key_id: int | None, value_id: int) -> _Route:
-        key = None if key_id is None else self._schema("key", key_id)
-        must_exist = value_id >= self._stream.newest_id
-        source = Source(self._stream.topic, key, self._schema("value", value_id), self._stream.pii, must_exist)
+        key = None
+        if key_id is not None:
+            self._version("key", key_id)
+            key = self._catalogue.schema(key_id)
+        must_exist = not self._is_older(value_id)
+        source = Source(self._stream.topic, key, self._catalogue.schema(value_id), self._stream.pii, must_exist)
         try:
             derived = derive(self._transformer, source)
         except StepError as error:

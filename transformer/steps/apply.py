@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 
 def apply_steps(steps: Sequence[Step], record: dict[str, Any], context: Context) -> Record:
     """What they make of the tree of a record. context: with the number 0. StepError."""
-    made = Record([Column(each, index) for index, each in enumerate(record["fields"])], record.get("doc"))
+    fields = enumerate(record["fields"])
+    columns = [Column(each, index, is_personal=_is_personal(each, context)) for index, each in fields]
+    made = Record(columns, record.get("doc"))
     for number, step in enumerate(steps, 1):
         made = _apply_step(step, made, context._replace(number=number))
     return made
+
+
+def _is_personal(field: dict[str, Any], context: Context) -> bool:
+    """By the catalogue, or by a property of the schema itself."""
+    return field["name"] in context.pii or field.get("pii") is True
 
 
 def _apply_step(step: Step, record: Record, context: Context) -> Record:

@@ -25,12 +25,14 @@ class Column(NamedTuple):
     """A field of the target.
 
     source: the index of the source's field that it is made from. converts: in order. is_masked: by one of the steps.
+    is_personal: the source's field is, whatever the column is called and made into by now.
     """
 
     field: dict[str, Any]
     source: int
     converts: tuple[Convert, ...] = ()
     is_masked: bool = False
+    is_personal: bool = False
 
     @property
     def name(self) -> str:

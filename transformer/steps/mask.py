@@ -19,7 +19,7 @@ REDACTED = "***"
 
 
 def apply_mask(step: MaskStep, record: Record, context: Context) -> Record:
-    for name in _names(step, record, context):
+    for name in _names(step, record):
         if name in context.keys and step.how != "hash":
             raise context.error(f'{name} is part of the key, so that rows would lose their identity: use how = "hash"')
         column = record.find(name)
@@ -33,11 +33,11 @@ def apply_mask(step: MaskStep, record: Record, context: Context) -> Record:
     return record
 
 
-def _names(step: MaskStep, record: Record, context: Context) -> list[str]:
+def _names(step: MaskStep, record: Record) -> list[str]:
     if isinstance(step.columns, list):
         return step.columns
     assert step.columns == PII
-    return [each.name for each in record.columns if each.name in context.pii or each.field.get("pii") is True]
+    return [each.name for each in record.columns if each.is_personal]
 
 
 def _masked(step: MaskStep, column: Column) -> list[Column]:

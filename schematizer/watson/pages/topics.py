@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - FastAPI reads annotations
 
 from schematizer.access import Role
+from schematizer.catalogue.schema_readers import SchemaReaders
 from schematizer.catalogue.usage import UNUSED_DAYS
 from schematizer.model.record_tables import About
 from schematizer.model.source_tables import TopicKind  # noqa: TC001 - FastAPI reads annotations
@@ -16,7 +17,6 @@ from schematizer.topic_names import parse_topic
 from schematizer.watson.site import Crumb, Remarks, paged
 
 if TYPE_CHECKING:
-    from schematizer.views import Schema
     from schematizer.watson.site import Site
 
 _TEXT_SHOWN = 30_000
@@ -77,31 +77,21 @@ def _topics(routes: APIRouter, site: Site) -> None:
 def _schemas(routes: APIRouter, site: Site) -> None:
     @routes.get("/schemas/{schema_id}")
     def schema_page(request: Request, schema_id: int) -> HTMLResponse:
-        site.enters(request)
-        shown = site.catalogue.schemas.get(schema_id)
-        namespace = _namespace_of(site, request, shown)
+        prefix = site.catalogue.rules.pii_prefix
+        shown = SchemaReaders(site.catalogue.schemas, site.access, prefix).readable(request, schema_id)
+        topic = shown.topics[0].topic if shown.topics else None
         text = json.dumps(json.loads(shown.text), indent=2, ensure_ascii=False)
         links = site.links(request)
         return site.page(
             request,
             "schema.html",
             [Crumb(f"Schema {schema_id}", links.schema(schema_id))],
-            namespace=namespace,
+            namespace=None if topic is None else parse_topic(topic, prefix).namespace,
             shown=shown,
             text=text if len(text) <= _TEXT_SHOWN else None,
-            elements=site.catalogue.schemas.elements(schema_id)[:100],
+            elements=site.catalogue.schemas.elements(schema_id, topic)[:100],
             remarks=Remarks(About.SCHEMA, schema_id),
         )
-
-
-def _namespace_of(site: Site, request: Request, schema: Schema) -> str | None:
-    """The first namespace of the schema's topics that the asker may read. CatalogueError if there is none."""
-    prefix = site.catalogue.rules.pii_prefix
-    namespaces = [parse_topic(each.topic, prefix).namespace for each in schema.topics]
-    found = next((each for each in namespaces if site.may(request, Role.READER, each)), None)
-    if found is None:
-        site.reads(request, namespaces[0] if namespaces else None)
-    return found
 
 
 def _unused(routes: APIRouter, site: Site) -> None:

@@ -19,7 +19,7 @@ KEY_ID, VALUE_ID = 1, 2
 
 class MemoryCatalogue:
     """Gives each registered pair the next ids. error: what each question is answered with. refused: sources that may
-    not be read. of_others: the ids of other topics' schemas.
+    not be read. of_others: the ids of other topics' schemas. versions: by id, if they are not in the order of ids.
     """
 
     knows_personal = True
@@ -31,6 +31,7 @@ class MemoryCatalogue:
         self.pii: frozenset[str] = frozenset()
         self.registered: list[Derived] = []
         self.of_others: set[int] = set()
+        self.versions: dict[int, int] = {}
         self.newest_asked = 0
         self.error: CdcError | None = None
         self.refused: set[str] = set()
@@ -50,9 +51,11 @@ class MemoryCatalogue:
         self._answer()
         return json.loads(json.dumps(self.schemas[schema_id]))
 
-    def has_schema(self, _topic: str, _part: Part, schema_id: int) -> bool:
+    def version(self, _topic: str, _part: Part, schema_id: int) -> int | None:
         self._answer()
-        return schema_id in self.schemas and schema_id not in self.of_others
+        if schema_id not in self.schemas or schema_id in self.of_others:
+            return None
+        return self.versions.get(schema_id, schema_id)
 
     def personal(self, _place: Place) -> frozenset[str]:
         self._answer()

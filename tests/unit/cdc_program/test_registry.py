@@ -97,12 +97,17 @@ def test_an_unknown_id_is_refused(registry: Registry) -> None:
         client.get(99_999)
 
 
-def test_the_subjects_of_a_schema(registry: Registry) -> None:
+def test_the_versions_of_a_schema(registry: Registry) -> None:
     with RegistryClient(RegistrySettings(url=registry.url)) as client:
+        client.register("two", {**ROW, "doc": "first"})
         schema_id = client.register("one", ROW)
         assert client.register("two", ROW) == schema_id
-        assert {"one", "two"} <= set(client.subjects(schema_id))
-        assert client.subjects(99_999) == []
+        found = client.versions(schema_id)
+        assert (found["one"], found["two"]) == (1, 2)
+        registry.call("DELETE", "/subjects/two")
+        client.register("three", ROW)
+        assert client.versions(schema_id)["two"] == 2
+        assert client.versions(99_999) == {}
 
 
 def test_a_schema_that_is_not_avro(stranger: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,20 @@ AB = record({"name": "a", "type": "int"}, {"name": "b", "type": "string", "defau
 AC = record({"name": "a", "type": "int"}, {"name": "c", "type": "string"})
 
 
+def union(name: str) -> str:
+    """Of so many records that it takes too long to compare it with another one."""
+    return json.dumps([record(name=f"{name}{number}") for number in range(400)])
+
+
+BOMB = json.dumps(
+    record(
+        {"name": "x", "type": record(*({"name": f"b{number}", "type": "int"} for number in range(200)), name="B")},
+        *({"name": f"a{number}", "type": "B"} for number in range(200)),
+    )
+)
+"""A record in many fields: 40,000 of them."""
+
+
 def test_root_types_and_contexts(registry: Registry) -> None:
     assert registry.call("GET", "/").body == {}
     assert registry.call("GET", "/schemas/types").body == ["AVRO"]
@@ -127,6 +141,13 @@ def test_lookup(registry: Registry, subject: str) -> None:
         ("POST", "/subjects/somebody/versions", {}, 422, 42201),
         ("POST", "/subjects/somebody/versions", None, 422, 42201),
         ("POST", "/subjects/somebody/versions", {"schema": "[" * 100_000}, 422, 42201),
+        ("POST", "/subjects/somebody/versions", {"schema": '{"type": "double", "x": 1e999}'}, 422, 42201),
+        ("POST", "/subjects/somebody/versions", {"schema": '{"type": "int", "doc": "\\ud800"}'}, 422, 42201),
+        ("POST", "/subjects/somebody/versions", {"schema": '{"type": "int", "doc": "\\u0000"}'}, 422, 42201),
+        ("POST", "/subjects/bomb-value/versions", {"schema": BOMB}, 422, 42201),
+        ("POST", "/compatibility/subjects/wide/versions", {"schema": union("B")}, 422, 42201),
+        ("POST", "/subjects/wide/versions", {"schema": union("B")}, 422, 42201),
+        ("GET", f"/schemas/ids/{10**30}", None, 422, 422),
         ("POST", "/subjects/somebody/versions", {"schema": {"type": "int"}}, 422, 422),
         ("POST", "/subjects/somebody/versions", [], 422, 422),
         ("POST", "/subjects/somebody/versions", b"{", 400, 400),
@@ -151,6 +172,7 @@ def test_lookup(registry: Registry, subject: str) -> None:
 )
 def test_refusals(registry: Registry, method: str, path: str, body: object, *, status: int, code: int) -> None:
     registry.register("somebody", "string")
+    registry.call("POST", "/subjects/wide/versions", {"schema": union("A")})
     answer = registry.call(method, path, body)
     assert (answer.status, answer.body["error_code"]) == (status, code)
     assert answer.content_type == CONTENT_TYPE

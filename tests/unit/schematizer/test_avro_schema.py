@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 
 import fastavro
 import pytest
@@ -174,3 +175,70 @@ def test_the_canonical_form_is_its_own(schema: Schema) -> None:
         return
     assert parse(parsed.canonical) == parsed
     parsed.canonical.encode("ascii")
+
+
+def nested(levels: int) -> Schema:
+    """Arrays in each other: one level of JSON each."""
+    made: Schema = "int"
+    for _ in range(levels):
+        made = {"type": "array", "items": made}
+    return made
+
+
+def called_from(depth: int, text: str) -> str:
+    return called_from(depth - 1, text) if depth else parse(text).canonical
+
+
+@pytest.mark.parametrize("levels", [99, 100, 150, 240, 300, 330])
+def test_how_deep_a_schema_may_be_does_not_depend_on_who_asks(levels: int) -> None:
+    """A schema that was registered is read again further down the stack, when the next one is compared with it."""
+    answers = set()
+    for depth in (0, 100, 200):
+        try:
+            answers.add(called_from(depth, json.dumps(nested(levels))))
+        except InvalidSchemaError as error:
+            answers.add(str(error))
+    assert len(answers) == 1
+    assert (answers == {"it is nested too deeply"}) == (levels >= 100)
+
+
+def test_a_property_is_not_nested_deeper_than_a_schema() -> None:
+    inner: Schema = 1
+    for _ in range(500):
+        inner = [inner]
+    with pytest.raises(InvalidSchemaError, match="nested too deeply"):
+        parse(json.dumps({"type": "int", "x": inner}))
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "[1e999]"])
+def test_numbers_that_json_cannot_hold_are_refused(text: str) -> None:
+    """Python reads them as infinite, and would write `Infinity`, which no parser reads."""
+    with pytest.raises(InvalidSchemaError, match="not JSON"):
+        parse(f'{{"type": "double", "x": {text}}}')
+
+
+@pytest.mark.parametrize("text", [r"\u0000", r"\ud800", r"\udc00\ud800"])
+@pytest.mark.parametrize("key", ["doc", "logicalType"])
+def test_texts_that_a_database_cannot_keep_are_refused(key: str, text: str) -> None:
+    with pytest.raises(InvalidSchemaError, match="has a character that is none"):
+        parse(json.dumps(record(**{key: "what"})).replace("what", text))
+    assert "\\ud83d\\ude00" in parse(json.dumps(record(doc="😀"))).canonical
+
+
+def test_a_default_is_compared_once_with_each_record() -> None:
+    """Two records that contain each other: each level of the default would double the time, to years."""
+    inner = record({"name": "n", "type": ["null", "A", "B"]}, name="B")
+    outer = record({"name": "n", "type": ["null", inner, "A"]}, name="A")
+    value: Schema = 7
+    for _ in range(60):
+        value = {"n": value}
+    with pytest.raises(InvalidSchemaError, match="is not a value of its type"):
+        parse(json.dumps(record({"name": "x", "type": outer}, {"name": "y", "type": "A", "default": value})))
+
+
+def test_the_time_to_read_a_schema_rises_with_its_fields() -> None:
+    """Not with their square: 60,000 fields are a body of 2 MB, and would take a minute."""
+    fields = [{"name": f"a{number}", "type": "int"} for number in range(60_000)]
+    started = process_time()
+    parse(json.dumps(record(*fields)))
+    assert process_time() - started < 10

@@ -148,6 +148,7 @@ def damaged(content: bytes) -> Iterator[bytes]:
     yield content.replace(b'"version":1', b'"version":2')
     yield content.replace(b"cassandra-schematizer backup", b"something")
     yield b"not JSON\n"
+    yield b"[" * 100_000 + b"\n"
 
 
 def test_a_damaged_file_changes_nothing(tmp_path: Path, database: Database, empty: Database) -> None:
@@ -159,7 +160,9 @@ def test_a_damaged_file_changes_nothing(tmp_path: Path, database: Database, empt
         bad.write_bytes(gzip.compress(content))
         with pytest.raises(CdcError, match="bad"):
             restore_backup(empty, bad)
-    for raw in (b"", file.read_bytes()[:-9], b"plain text"):
+    whole = file.read_bytes()
+    flipped = [whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :] for at in range(10, len(whole), 97)]
+    for raw in (b"", whole[:-9], b"plain text", *flipped):
         bad.write_bytes(raw)
         with pytest.raises(CdcError, match="bad"):
             restore_backup(empty, bad)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 from typing import TYPE_CHECKING
 
 import avro.compatibility
@@ -11,7 +12,8 @@ import avro.schema
 import pytest
 
 from schematizer.avro_schemas.compatibility import Level, conflicts
-from schematizer.avro_schemas.parsing import AvroSchema, parse
+from schematizer.avro_schemas.elements import check_number, elements
+from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
 
 if TYPE_CHECKING:
     from tests.support.schematizer.avro_strategies import Schema
@@ -151,3 +153,50 @@ def test_a_recursive_schema_comes_to_an_end() -> None:
     wider = record(*tree["fields"], field("value", "int", default=0))
     assert can_read(wider, tree)
     assert can_read(tree, wider)
+
+
+def test_the_time_to_compare_rises_with_the_fields() -> None:
+    """Not with their square: a writer holds the database while it registers."""
+    wide = schema(record(*(field(f"a{number}", "int") for number in range(8000))))
+    started = process_time()
+    assert not conflicts(Level.FULL, wide, [(1, wide)])
+    assert process_time() - started < 4
+
+
+def test_schemas_that_are_too_large_to_be_compared() -> None:
+    """Each branch of one union is compared with each of the other's: 4,000 branches in 300 kB take an hour."""
+    union, other = (schema([record(name=f"{name}{number}") for number in range(400)]) for name in "AB")
+    with pytest.raises(InvalidSchemaError, match="more than 100,000 comparisons to say whether the new schema cannot"):
+        conflicts(Level.BACKWARD, union, [(1, other)])
+
+
+def called_from(depth: int, deep: AvroSchema) -> None:
+    if depth:
+        called_from(depth - 1, deep)
+    else:
+        assert not conflicts(Level.FULL, deep, [(1, deep)])
+        assert elements(deep.canonical)
+        check_number(deep.canonical)
+
+
+@pytest.mark.parametrize("shape", ["array", "map", "record", "union"])
+def test_what_can_be_read_can_be_compared_and_shown(shape: str) -> None:
+    """The deepest schema, further down the stack than any request."""
+    deepest = None
+    made: Schema = "int"
+    for level in range(100):
+        try:
+            deepest = schema(made)
+        except InvalidSchemaError as error:
+            assert "nested too deeply" in str(error)  # noqa: PT017 - the loop's end
+            break
+        made = {
+            "array": {"type": "array", "items": made},
+            "map": {"type": "map", "values": made},
+            "record": record(field("a", made), name=f"R{level}"),
+            "union": ["null", record(field("a", made), name=f"R{level}")],
+        }[shape]
+        if shape == "union" and level % 2:
+            made = {"type": "array", "items": made}
+    assert deepest is not None
+    called_from(300, deepest)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from threading import Timer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,6 +91,16 @@ def test_processes_that_make_the_file_at_once(url: str) -> None:
         barrier = manager.Barrier(4)
         pending = [pool.apply_async(_open, (url, barrier)) for _ in range(4)]
         assert {one.get(120) for one in pending} == {1}
+
+
+def test_a_file_that_another_process_begins_to_write(url: str) -> None:
+    """SQLite itself would fail at once: its mode cannot be changed while someone has the right to write next."""
+    other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    done = Timer(0.3, other.close)
+    done.start()
+    Database(url).close()
+    done.join()
 
 
 def _open(url: str, barrier: Barrier) -> int:

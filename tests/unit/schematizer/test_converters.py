@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -148,6 +149,9 @@ def test_names_that_avro_does_not_allow() -> None:
         ("CREATE TABLE t (a int); DROP TABLE t", "1 other statements"),
         ("CREATE TABLE t (a int, PRIMARY KEY (b))", "primary key of t names b"),
         ("CREATE TABLE (", "not postgres"),
+        ("CREATE TABLE t (a decimal(x))", "a precision or a scale that is no whole number"),
+        (f"CREATE TABLE t (a int DEFAULT {'(' * 500}1{')' * 500})", "nested too deeply"),
+        (f"CREATE TABLE t (a int{'[]' * 500})", "nested too deeply"),
     ],
 )
 def test_sql_that_is_refused(text: str, problem: str) -> None:
@@ -172,6 +176,20 @@ def test_sql_that_is_refused(text: str, problem: str) -> None:
 def test_cql_that_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ConversionError, match=problem):
         CONVERTERS["cql"].convert(text, "cdc.shop")
+
+
+def test_the_time_to_read_comments_rises_with_their_number() -> None:
+    """Not with its square: a body may have a hundred thousand."""
+    names = [f"c{number}" for number in range(3000)]
+    table = f"CREATE TABLE t ({', '.join(f'{name} int' for name in names)})"
+    comments = "; ".join(f"COMMENT ON COLUMN t.{name} IS 'x'" for name in names)
+
+    def seconds(text: str) -> float:
+        started = process_time()
+        CONVERTERS["postgresql"].convert(text, "shop")
+        return process_time() - started
+
+    assert seconds(f"{table}; {comments}") < 5 * seconds(table)
 
 
 def test_a_namespace_without_a_keyspace_has_no_cql() -> None:

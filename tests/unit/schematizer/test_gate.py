@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import html
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -222,6 +224,9 @@ def test_signing_in_by_oidc(tmp_path: Path, issuer: TestIssuer, monkeypatch: pyt
         sent = urlsplit(client.get("/sign-in/oidc?next=/subjects").headers["location"])
         return {name: value for name, [value] in parse_qs(sent.query).items()}
 
+    link = re.search(r'href="(/sign-in/oidc[^"]*)"', client.get("/sign-in/?next=%2Fwatson%2F%3Fa%3D1%26part%3D2").text)
+    assert link is not None
+    assert parse_qs(urlsplit(html.unescape(link[1])).query) == {"next": ["/watson/?a=1&part=2"]}
     question = begin()
     assert question["redirect_uri"] == f"{HTTPS}/sign-in/oidc/callback"
     assert (question["code_challenge_method"], question["client_id"]) == ("S256", "web")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from cdc_program.settings import KafkaSettings
 from local_stack.process.processes import wait_until
 from schematizer import housekeeping
 from schematizer.catalogue.clients import ProducerRegistration
-from schematizer.catalogue.outbox import Outbox
+from schematizer.catalogue.outbox import Outbox, OutboxMessage
 from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.service import Catalogue
@@ -20,13 +21,14 @@ from schematizer.catalogue.usage import Usage
 from schematizer.housekeeping import Housekeeping
 from schematizer.kafka import RegistrationTopic, SendError
 from schematizer.model.database import Database, opened
+from tests.support.schematizer.memory_clients import MemoryProducer
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from schematizer.catalogue.outbox import OutboxMessage
+    from confluent_kafka import Producer
 
 SCHEMA = json.dumps({"type": "record", "name": "users", "primaryKey": [], "fields": []})
 KAFKA_IS_AWAY = {
@@ -85,7 +87,7 @@ def test_uses_are_noted_from_time_to_time_and_at_the_end(database: Database, mon
     usage = Usage(database)
     monkeypatch.setattr(usage, "flush", lambda: flushed.append(1))
     monkeypatch.setattr(housekeeping, "_SEND_EVERY", 0.01)
-    monkeypatch.setattr(housekeeping, "_FLUSH_EVERY", 2)
+    monkeypatch.setattr(housekeeping, "_FLUSH_EVERY", 0.02)
     with Housekeeping(usage, Outbox(database), None):
         wait_until(lambda: len(flushed) > 1, "two flushes", 30)
     monkeypatch.setattr(housekeeping, "_SEND_EVERY", 60.0)
@@ -93,6 +95,32 @@ def test_uses_are_noted_from_time_to_time_and_at_the_end(database: Database, mon
     with Housekeeping(usage, Outbox(database), None):
         pass
     assert len(flushed) == before + 1
+
+
+def test_uses_are_noted_while_kafka_is_away(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time between two attempts to send grows; the time between two notes does not grow sixtyfold with it."""
+    flushed = []
+    usage = Usage(database)
+    monkeypatch.setattr(usage, "flush", lambda: flushed.append(1))
+    monkeypatch.setattr(housekeeping, "_SEND_EVERY", 0.01)
+    monkeypatch.setattr(housekeeping, "_LONGEST_WAIT", 0.2)
+    monkeypatch.setattr(housekeeping, "_FLUSH_EVERY", 0.2)
+    catalogue, topic = Catalogue(database, Rules(is_announced=True)), Topic(failures=1000)
+    register(catalogue, "a")
+    with Housekeeping(usage, catalogue.outbox, cast("RegistrationTopic", topic)):
+        wait_until(lambda: len(flushed) > 1, "two flushes", 5)
+
+
+def test_a_message_that_kafkas_client_refuses_does_not_keep_the_others() -> None:
+    """A full queue, or a message that is too large, is an error of the call and not of the delivery."""
+    topic, producer = RegistrationTopic(KafkaSettings(), "registrations"), MemoryProducer()
+    topic._producer = cast("Producer", producer)
+    messages = [OutboxMessage(number, f"key {number}", "{}") for number in (1, 2)]
+    producer.full = 1
+    assert topic.send(messages) == [2]
+    producer.full = 2
+    with pytest.raises(SendError):
+        topic.send(messages)
 
 
 def test_a_registration_does_not_wait_for_kafka(tmp_path: Path) -> None:

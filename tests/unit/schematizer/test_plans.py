@@ -145,10 +145,35 @@ def test_what_has_no_plan() -> None:
         require_same_key(["a"], ["a", "b"])
 
 
-def test_names_and_docs_cannot_leave_their_quotes() -> None:
-    column = record({"name": "a", "type": "int", "doc": "'; DROP TABLE t; --"})
-    plan = PLANNERS["postgresql"].create_table('t"; DROP TABLE x; --', column, [])
-    assert [type(each) for each in sqlglot.parse(";".join(plan), read="postgres")] == [exp.Create, exp.Comment]
+@pytest.mark.parametrize("planner", DIALECTS)
+@pytest.mark.parametrize("doc", ["'; DROP TABLE t; --", "\\'; DROP TABLE t; --", "\\", "'\\"])
+def test_names_and_docs_cannot_leave_their_quotes(planner: str, doc: str) -> None:
+    """Redshift and Snowflake read a backslash in a text as the beginning of an escape."""
+    column = record({"name": "a", "type": "int", "doc": doc})
+    plan = PLANNERS[planner].create_table('t"; DROP TABLE x; --', column, [])
+    create, comment = sqlglot.parse(";".join(plan), read=DIALECTS[planner])
+    assert isinstance(create, exp.Create)
+    assert isinstance(comment, exp.Comment)
+    assert comment.expression.name == doc
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"precision": 5, "scale": "0); DROP TABLE t; --"},
+        {"precision": "5); DROP TABLE t; --"},
+        {"precision": 5, "scale": 6},
+        {"precision": True},
+        {"scale": 1},
+        {"logicalType": ["decimal"]},
+    ],
+)
+def test_a_decimal_that_is_none_is_bytes(wrong: dict[str, object]) -> None:
+    """As Avro says. A schema's properties may be any JSON."""
+    [plan] = PLANNERS["snowflake"].create_table(
+        "t", record({"name": "a", "type": {"type": "bytes", "logicalType": "decimal", **wrong}}), []
+    )
+    assert plan == 'CREATE TABLE "t" (\n    "a" BINARY NOT NULL\n)'
 
 
 class Duck:

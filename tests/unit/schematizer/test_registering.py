@@ -298,3 +298,12 @@ def test_what_cannot_be_converted_is_refused(catalogue: Catalogue, format_: str,
     with pytest.raises(CatalogueError, match=problem):
         register(catalogue, text, format=format_)
     assert catalogue.namespaces.every() == []
+
+
+def test_a_record_in_many_fields_is_no_bomb(catalogue: Catalogue) -> None:
+    inner = {"type": "record", "name": "B", "fields": [{"name": f"b{n}", "type": "int"} for n in range(2000)]}
+    text = avro(ID, {"name": "x", "type": inner}, *({"name": f"a{n}", "type": "B"} for n in range(2000)))
+    for act in (catalogue.registering.check, lambda wanted: catalogue.registering.register(wanted, by="test")):
+        with pytest.raises(CatalogueError, match="more than 20,000 fields") as caught:
+            act(Description("cdc.shop", "avro", text))
+        assert caught.value.refusal is Refusal.INVALID

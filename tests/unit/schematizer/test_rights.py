@@ -243,6 +243,15 @@ def test_lists_hold_what_the_actor_may_read(secured: Secured) -> None:
     assert {use["subject"] for use in client.get(f"/schemas/ids/{shared}/versions").json()} == {SUBJECT}
 
 
+def test_a_schema_stays_readable_after_its_versions_were_deleted(secured: Secured) -> None:
+    """By those who could read it before: their topics still have messages with its id."""
+    schema_id = secured.store.register("cdc.gone.t-value", RECORD.replace('"R"', '"Gone"')).schema_id
+    clients = [secured.client(secured.key(f"reader:{namespace}")) for namespace in ("cdc.gone", "cdc.shop")]
+    for permanent in (False, True):
+        secured.store.delete_subject("cdc.gone.t-value", permanent=permanent)
+        assert [each.get(f"/schemas/ids/{schema_id}").status_code for each in clients] == [200, 403], permanent
+
+
 def test_a_permanent_deletion_needs_an_administrator(secured: Secured) -> None:
     secured.store.register("cdc.gone.t-value", RECORD)
     client = secured.client(secured.key("writer:cdc.gone"))

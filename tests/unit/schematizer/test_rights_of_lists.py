@@ -126,6 +126,37 @@ def test_topics_and_elements_of_a_schema(secured: Secured) -> None:
     assert get(secured, ["reader:cdc.none"], path).status == 403
 
 
+def test_a_schema_of_another_namespace_is_closed_however_its_id_is_written(secured: Secured) -> None:
+    schema_id = secured.store.register(f"{SECRET}.cards-value", RECORD.replace('"a"', '"number"')).schema_id
+    client, every = secured.client(secured.key(f"reader:{SHOP}")), secured.client(secured.key("reader:*"))
+    for written in ("{}", "+{}", "%20{}", "{}.0", "0{}", "0000000000{}"):
+        for rest in ("", "/schema", "/versions", "/subjects"):
+            path = f"/schemas/ids/{written.format(schema_id)}{rest}"
+            assert client.get(path).status_code == 403, path
+            assert every.get(path).status_code == 200, path
+
+
+def test_watsons_page_of_a_schema_shows_what_the_login_may_read(secured: Secured) -> None:
+    """All three sources have this schema; the first one's docs and flags are not everybody's."""
+    schema_id = secured.store.register(f"{SHOP}.orders-value", RECORD).schema_id
+    said = SourceDocumentation(fields={"a": FieldText(doc="only for the shop", pii=True)})
+    secured.catalogue.documentation.put(SHOP, "orders", said, by="test")
+    path = f"{WATSON_PATH}/schemas/{schema_id}"
+    pages = {each: secured.client(secured.key(f"reader:{each}")).get(path).text for each in (SHOP, STOCK)}
+    assert f"{STOCK}.orders" in pages[STOCK]
+    assert SHOP not in pages[STOCK]
+    assert "only for the shop" not in pages[STOCK]
+    assert "only for the shop" in pages[SHOP]
+
+
+def test_watson_does_not_say_which_schemas_of_others_there_are(secured: Secured) -> None:
+    secret = secured.store.register(f"{SECRET}.cards-value", RECORD.replace('"a"', '"number"')).schema_id
+    client = secured.client(secured.key(f"reader:{SHOP}"))
+    answers = [client.get(f"{WATSON_PATH}/schemas/{each}") for each in (secret, 999_999)]
+    assert [each.status_code for each in answers] == [403, 403]
+    assert SECRET not in answers[0].text
+
+
 def test_clients_of_a_topic(secured: Secured) -> None:
     grants = [f"reader:{SHOP}"]
     for what in ("producers", "consumers"):

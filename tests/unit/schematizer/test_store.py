@@ -136,3 +136,16 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "registry.db").write_text("no database at all" * 1000)
     with pytest.raises(CdcError, match="not a database"):
         Database(f"sqlite:///{tmp_path}/registry.db")
+
+
+def test_a_record_in_many_fields_is_no_bomb(tmp_path: Path) -> None:
+    """2,000 fields of one record with 2,000 fields are 4,000,000 fields in a text of 100 kB, each a row."""
+    inner = {"type": "record", "name": "B", "fields": [{"name": f"b{n}", "type": "int"} for n in range(2000)]}
+    fields = [{"name": "x", "type": inner}, *({"name": f"a{n}", "type": "B"} for n in range(2000))]
+    database = Database(f"sqlite:///{tmp_path}/registry.db")
+    store = Store(database, Mirror())
+    with pytest.raises(InvalidSchemaError, match="more than 20,000 fields"):
+        store.register("cdc.shop.orders-value", json.dumps({"type": "record", "name": "R", "fields": fields}))
+    assert store.counts() == (0, 0, 0)
+    assert store.register("cdc.shop.orders-value", json.dumps(inner)).schema_id == 1
+    database.close()

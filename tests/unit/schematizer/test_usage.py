@@ -89,6 +89,12 @@ def test_what_counts_as_use(world: World, use: str) -> None:
     assert ("a.b.c", 0) in world.unused()
 
 
+def test_the_question_who_uses_a_schema_is_no_use(world: World) -> None:
+    """The registry asks it itself, for the rights of those whom it then refuses."""
+    assert world.store.uses(2, deleted=True) == [("a.b.c-value", 2)]
+    assert world.unused() == EVERYTHING
+
+
 def test_what_is_disabled_is_not_listed(world: World) -> None:
     world.catalogue.topics.set_status("a.b.c", Status.DISABLED, by="test")
     assert world.unused() == [("a.b.d", 0)]

@@ -98,6 +98,11 @@ def error_of(folder: Path, text: str) -> CdcError:
             "the salt is empty, so anyone could undo the hash",
         ),
         (HEAD.replace("public", "cdc") + DOCS, ', transformer "one"', "its source and its target are the same"),
+        (
+            HEAD.replace('source = "orders" }', 'source = "orders-v2" }') + DOCS,
+            ', transformer "one", target, source',
+            "'orders-v2' ends as a later topic of 'orders' does",
+        ),
         (HEAD + DOCS + HEAD + DOCS, "", "the transformer 'one' is there twice"),
         (HEAD + DOCS + SECOND + DOCS, "", "public.shop.orders is made from itself"),
         (HEAD + DOCS + SECOND.replace("cdc.", "public.").replace("public.shop", "x.y", 1) + DOCS, "", "the target"),

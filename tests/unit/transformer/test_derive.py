@@ -121,6 +121,35 @@ def test_what_is_made_of_a_personal_column_is_personal_unless_it_is_masked() -> 
     assert made.pii == {"work", "is_gift", "is_late", "is_big"}
 
 
+@pytest.mark.parametrize("by", ["catalogue", "schema"])
+def test_what_steps_make_of_a_personal_column_is_masked_with_it(by: str) -> None:
+    """Also where a step before the mask has given it another name or another type."""
+    steps = """
+        [[transformer.step]]
+        kind = "flags"
+        column = "bits"
+        bits = { is_gift = 0, is_late = 2, is_big = 31 }
+        [[transformer.step]]
+        kind = "enum"
+        column = "status"
+        names = { 0 = "new", 1 = "paid" }
+        [[transformer.step]]
+        kind = "mask"
+        how = "redact"
+        columns = "pii"
+    """
+    value = json.loads(json.dumps(ENVELOPE))
+    for field in value["fields"][0]["type"][1]["fields"]:
+        if by == "schema" and field["name"] in ("bits", "status"):
+            field["pii"] = True
+    made = derive(transformer(steps), source(value, pii=frozenset({"bits", "status"} if by == "catalogue" else ())))
+    row = transformed(made, envelope(None, ORDER, "c"))["after"]
+    assert {name: row[name] for name in ("is_gift", "is_late", "is_big", "status")} == dict.fromkeys(
+        ("is_gift", "is_late", "is_big", "status"), "***"
+    )
+    assert made.pii == frozenset()
+
+
 def test_a_column_that_was_dropped_is_masked_in_the_messages_that_have_it() -> None:
     """The newest schema has `mail` instead of `email`: a mask of `email` that finds nothing stops, unless it may."""
     mask = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "redact"\n'

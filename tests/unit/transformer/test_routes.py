@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,11 @@ from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryC
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, TOPIC, encode, envelope
 from transformer.job.routes import Routes
 from transformer.records import SourceRecord, Stream
+
+if TYPE_CHECKING:
+    from transformer.definition import Transformer
+    from transformer.derive import Derived
+    from transformer.registered import Registered
 
 STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'
 VALUE = wire.header(VALUE_ID) + encode(ENVELOPE, envelope(None, ORDER, "c"))
@@ -64,6 +70,32 @@ def test_a_tombstone_alone_goes_where_the_newest_schema_says() -> None:
     assert scene.catalogue.newest_asked == 1
 
 
+def test_a_tombstone_follows_the_message_before_it_in_its_partition() -> None:
+    """Another partition has gone on to a schema, and so to a topic, that does not fit the one of the deletion.
+    Without its tombstone the deletion, which has the row, would stay in the first topic.
+    """
+
+    class Versions(MemoryCatalogue):
+        def register(self, transformer: Transformer, derived: Derived) -> Registered:
+            return super().register(transformer, derived)._replace(topic=f"orders-v{len(self.registered)}")
+
+    catalogue = Versions()
+    catalogue.schemas[3] = {**ENVELOPE, "doc": "newer"}
+    stream = Stream(0, TOPIC, TopicShape(3, "id"), newest_id=VALUE_ID)
+    routes = Routes(transformer(STEPS), stream, catalogue, lambda _topic, partitions, *, is_keyed: partitions)  # noqa: ARG005
+
+    def topic_of(partition: int, value: bytes | None) -> str:
+        return routes.transform(SourceRecord(ID, value, 12), partition, lambda _target: None).topic
+
+    assert topic_of(0, VALUE) == "orders-v1"
+    assert topic_of(1, wire.header(3) + VALUE[wire.HEADER_SIZE :]) == "orders-v2"
+    assert topic_of(0, None) == "orders-v1"
+    assert topic_of(1, None) == "orders-v2"
+    catalogue.value_id = 3
+    routes.forget(0)
+    assert topic_of(0, None) == "orders-v2", "opened again: the newest schema says it"
+
+
 def test_a_key_may_be_null() -> None:
     scene = Scene()
     assert scene.transform(None, VALUE)[0] is None
@@ -86,6 +118,19 @@ def test_an_older_schema_need_not_have_the_column_and_a_newer_one_must() -> None
     assert scene.transform(ID, wire.header(0) + value)[1] is not None
     with pytest.raises(CdcError) as caught:
         scene.transform(ID, wire.header(3) + value)
+    assert caught.value.code is Code.TRANSFORM_STEP
+
+
+def test_a_newer_schema_may_have_a_lower_id() -> None:
+    """Another topic had it before. Taken for an older one, it would let the renamed column through."""
+    without = json.loads(json.dumps(ENVELOPE).replace('"email"', '"mail"'))
+    value = encode(without, envelope(None, {**ORDER, "mail": None}, "c"))
+    scene = Scene()
+    scene.catalogue.schemas |= {0: without, 9: without}
+    scene.catalogue.versions = {9: 1, VALUE_ID: 2, 0: 3}
+    assert scene.transform(ID, wire.header(9) + value)[1] is not None
+    with pytest.raises(CdcError) as caught:
+        scene.transform(ID, wire.header(0) + value)
     assert caught.value.code is Code.TRANSFORM_STEP
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,6 +76,17 @@ def test_words() -> None:
     assert name_words("cdc.shop.orders") == "cdc shop orders"
     assert first_match("a b Größe", ["gros"]) == 4
     assert first_match("a b", ["z"]) == 0
+
+
+def test_a_long_text_is_searched_from_its_beginning_on(watson: Watson) -> None:
+    """A page has 50 results: to look for the word in 4 MB of each took a minute and a half."""
+    watson.catalogue.sources.describe(NAMESPACE, "stock", None, "some words " * 300_000, by=BY)
+    started = process_time()
+    [found, *_] = watson.catalogue.search.find("stock")
+    assert found.snippet.startswith("some words some words")
+    assert process_time() - started < 0.7
+    watson.catalogue.sources.describe(NAMESPACE, "stock", None, "a" * 199_990 + " zeppelin", by=BY)
+    assert watson.catalogue.search.find("zeppelin") != []
 
 
 @given(st.text(max_size=60))

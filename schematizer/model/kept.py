@@ -1,0 +1,47 @@
+"""What every database keeps of a text and a number: a backup of one is restored into another.
+
+SQLite takes texts that are longer than their columns, and U+0000. PostgreSQL refuses both. Numbers of more than 64 bits
+fail in Python, before SQLite sees them. All of these are a DataError here, as PostgreSQL's own refusals are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import String, event, inspect
+from sqlalchemy.exc import DataError
+from sqlalchemy.orm import Session
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.engine import ExceptionContext
+
+
+@event.listens_for(Session, "before_flush")
+def _check_texts(session: Session, _context: object, _instances: object) -> None:
+    for row in (*session.new, *session.dirty):
+        for attribute in inspect(row).mapper.column_attrs:
+            _check_text(attribute.columns[0], getattr(row, attribute.key))
+
+
+def _check_text(column: Any, value: object) -> None:  # noqa: ANN401 - of SQLAlchemy
+    if not isinstance(value, str) or not isinstance(column.type, String):
+        return
+    if column.type.length is not None and len(value) > column.type.length:
+        raise _unkept(f"{column.table.name}.{column.name} holds {column.type.length} characters, not {len(value)}")
+    if "\0" in value:
+        raise _unkept(f"{column.table.name}.{column.name} does not hold the character U+0000")
+
+
+def _unkept(problem: str) -> DataError:
+    return DataError(None, None, ValueError(problem))
+
+
+def refuse_large_numbers(engine: Engine) -> None:
+    """Of an engine for SQLite."""
+    event.listen(engine, "handle_error", _check_error)
+
+
+def _check_error(context: ExceptionContext) -> None:
+    if isinstance(context.original_exception, OverflowError):
+        raise DataError(context.statement, None, context.original_exception, hide_parameters=True)
