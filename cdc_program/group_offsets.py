@@ -44,7 +44,7 @@ class CommittedOffsets:
         self.close()
 
     def committed(self, partitions: Iterable[tuple[str, int]], seconds: float) -> dict[tuple[str, int], int]:
-        """The offsets by topic and partition, without partitions of which nothing is committed or known.
+        """Return the offsets by topic and partition. A partition without a committed offset is left out.
 
         KafkaException if Kafka does not answer within so many seconds, or if the user may not describe the group.
         """

@@ -21,7 +21,9 @@ class Defaults:
         self._records: dict[tuple[int, int], bool] = {}  # by the ids of definition and value, which the schema holds
 
     def is_valid(self, schema: Any, value: object, namespace: str) -> bool:  # noqa: ANN401 - JSON
-        """Return whether it is. `schema` is canonical JSON. A union's default may be of any branch (Avro 1.12; before, only of the first)."""
+        """Return whether it is. `schema` is canonical JSON. A union's default may be of any branch (Avro 1.12; before,
+        only of the first).
+        """
         if isinstance(schema, list):
             return any(self.is_valid(branch, value, namespace) for branch in schema)
         if isinstance(schema, dict):
