@@ -50,11 +50,12 @@ EXPLANATIONS = {
     ),
     Code.STATE_FORMAT: Explanation(
         "Unsupported state or message format",
-        meaning="""A stored state or a message has a format version that this build does not read. A build reads its own
-        version and all earlier ones.""",
+        meaning="""A stored state or a message has a format version that this build does not read. A build reads states
+        of its own version and the one before, and messages of all earlier versions.""",
         cause="""A later build wrote it: this build is older than another one that runs, or than the one that ran
-        before.""",
-        fix="""Run the build that wrote it, or a later one. Each release's changelog says whether a format changed.""",
+        before. Or a release between the two was left out.""",
+        fix="""Run the build that wrote it, or upgrade step by step. Each release's changelog says whether a format
+        changed.""",
     ),
     Code.RAW_PARTITIONS_CHANGED: Explanation(
         "Number of raw partitions changed",

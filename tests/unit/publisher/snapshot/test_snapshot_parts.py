@@ -29,7 +29,7 @@ def test_the_parts_follow_each_other_and_the_last_has_the_rest(
     shares = [share_done(found, end) for end in ends]
     sizes = [(after - before) * file_bytes for before, after in zip([0, *shares], [*shares, 1], strict=True)]
     count = sum(last - first + 1 for first, last in found)
-    if count > 1000:
+    if count > 1000 * parts:  # a part is a whole number of tokens
         needed = max(1, ceil(file_bytes / part_bytes))
         assert needed <= len(sizes) <= needed + 1  # where it divides evenly, rounding may make one more
         assert max(sizes) <= part_bytes * 1.01 or len(sizes) == 1
