@@ -65,9 +65,6 @@ class Grants:
     def allows_somewhere(self, role: Role) -> bool:
         return any(grant.role >= role for grant in self.every)
 
-    def with_others(self, others: Grants) -> Grants:
-        return Grants((*self.every, *others.every))
-
 
 NOTHING = Grants()
 EVERYTHING = Grants((Grant(Role.ADMIN, EVERY),))
