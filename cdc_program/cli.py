@@ -133,17 +133,25 @@ def reported_errors(*, is_service: bool = False) -> Iterator[None]:
     except CdcError as error:
         print_error(error)
         raise SystemExit(error.code.exit_status) from None
-    except KeyboardInterrupt as interrupt:
-        structlog.get_logger(__name__).info("stopped on request")
-        number = interrupt.args[0] if interrupt.args else signal.SIGINT
-        raise SystemExit(0 if is_service else SIGNAL_EXIT_STATUS + number) from None
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
-    except Exception as error:  # noqa: BLE001 - the last resort: logged with its trace
-        structlog.get_logger(__name__).exception("unexpected error, please report it", error=type(error).__name__)
-        raise SystemExit(UNEXPECTED_EXIT_STATUS) from None
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort: logged with its trace
+        raise SystemExit(_status_of(error, is_service=is_service)) from None
     finally:
         _on_terminate(previous)
+
+
+def _status_of(error: BaseException, *, is_service: bool) -> int:
+    """Log how the program ends, and return its exit status."""
+    log = structlog.get_logger(__name__)
+    # A signal may come inside of a C function that does not pass its exception on: Python then raises SystemError.
+    interrupt = error.__cause__ if isinstance(error, SystemError) else error
+    if isinstance(interrupt, KeyboardInterrupt):
+        log.info("stopped on request")
+        number = interrupt.args[0] if interrupt.args else signal.SIGINT
+        return 0 if is_service else SIGNAL_EXIT_STATUS + int(number)
+    log.error("unexpected error, please report it", error=type(error).__name__, exc_info=error)
+    return UNEXPECTED_EXIT_STATUS
 
 
 def print_error(error: CdcError) -> None:
@@ -152,9 +160,15 @@ def print_error(error: CdcError) -> None:
     click.echo(f"{click.style('fix:', bold=True)} {error.fix}", err=True)
 
 
+class _TerminatedError(KeyboardInterrupt):
+    """Stands for SIGTERM. If a KeyboardInterrupt itself passes through `exec` of a text, as dataclasses use it, Python
+    ends the process as SIGINT does, even if it is caught later (run_eval_code_obj in its pythonrun.c).
+    """
+
+
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     _on_terminate(signal.SIG_IGN)
-    raise KeyboardInterrupt(number)
+    raise _TerminatedError(number)
 
 
 def _on_terminate(handler: Any) -> Any:  # noqa: ANN401 - signal's own types

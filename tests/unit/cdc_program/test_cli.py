@@ -115,6 +115,40 @@ def test_config_show_masks_secrets_and_tells_origins(program: Program, monkeypat
 
 
 @pytest.mark.parametrize("is_service", [True, False])
+@pytest.mark.parametrize("work", ["exec('import time; time.sleep(60)')", "in_c_that_hides_it()"])
+def test_sigterm_ends_the_program_cleanly_wherever_it_comes(work: str, tmp_path: Path, *, is_service: bool) -> None:
+    code = textwrap.dedent(f"""
+        import time
+        from cdc_program.cli import Program
+        main = Program("example", tables=(), help="An example.")
+
+        def in_c_that_hides_it():  # as confluent_kafka's AdminClient.describe_configs
+            try:
+                time.sleep(60)
+            except KeyboardInterrupt as interrupt:
+                raise SystemError("returned a result with an exception set") from interrupt
+
+        @main.program_command("run", is_service={is_service})
+        def run(settings):
+            print("ready", flush=True)
+            {work}
+        main(["run", "--log-format", "json"])
+    """)
+    (tmp_path / "example.py").write_text(code)
+    command = [sys.executable, "-m", "example"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (0 if is_service else 128 + signal.SIGTERM)
+    assert json.loads(errors)["event"] == "stopped on request"
+
+
+@pytest.mark.parametrize("is_service", [True, False])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_program_cleanly(number: signal.Signals, *, is_service: bool) -> None:
     code = textwrap.dedent(f"""
