@@ -8,13 +8,13 @@ import pytest
 
 from verify.oracle.sstable_run import compressions, judge_version
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800), pytest.mark.exhaustive]
 
 PARTITIONS = 1500
 SEED = int(os.environ.get("CDC_ORACLE_SEED", "7"))
 
 
-@pytest.mark.parametrize("form", ["5.0-bti", pytest.param("3.11", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("form", ["5.0-bti", "3.11"])
 def test_random_statements(form: str) -> None:
     tally = judge_version(form, PARTITIONS, SEED, print)
     assert tally.differences == []

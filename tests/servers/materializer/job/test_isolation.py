@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from local_stack.servers.kafka import KafkaBroker
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600), pytest.mark.exhaustive]
 PHASE_SECONDS = 20.0 if os.environ.get("CDC_EXHAUSTIVE") else 4.0  # the longer, the better the figures of latency
 CODES = {LARGE: Code.MESSAGE_TOO_LARGE.text, DAMAGED: Code.STATE_DAMAGED.text, FAILING: Code.UNEXPECTED.text}
 
@@ -142,7 +142,6 @@ def at(latencies: list[float], share: float) -> float:
     return latencies[int(share * len(latencies))]
 
 
-@pytest.mark.exhaustive
 def test_a_job_that_stops_all_on_one_is_noticed(scene: EightTables) -> None:
     scene.job.environment[MUTANT] = STOP_ALL_ON_ONE
     scene.start()
