@@ -81,8 +81,8 @@ def test_a_replica_that_missed_writes(pair: tuple[Stack, CqlClient]) -> None:
     t.check()
     last = {(each.key["p"], each.key["c"]): each.value for each in t.changes}
     for p in PARTITIONS:
-        deleted, updated, only_on_one = (last[p, c] for c in (0, 1, 9))
-        assert deleted is None or deleted["after"] is None
+        deleted, updated, only_on_one = (last.get((p, c)) for c in (0, 1, 9))
+        assert deleted is None or deleted["after"] is None  # it never comes if the node with the deletion is first
         assert updated is not None
         assert updated["after"]["v"] == 1
         assert only_on_one is not None
