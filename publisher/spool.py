@@ -75,9 +75,13 @@ class Spool:
         """The segment has been deleted, or moved away."""
         if self._sizes.pop(file, None) is None:
             return
-        self._remember([each.id for each in self.files()])
+        self.remember_segments()
         if not self._sizes:
             log.info("the spool is empty")
+
+    def remember_segments(self) -> None:
+        """Store which segments wait here, for the next start."""
+        self._remember([each.id for each in self.files()])
 
     def take_oldest(self, files: Iterable[SegmentFile], excess: int) -> Iterator[SegmentFile]:
         """Move the complete ones of these segments out of cdc_raw, in their order, until `excess` bytes are moved, at
@@ -111,7 +115,7 @@ class Spool:
                     **self._log_fields(),
                 )
             self._sizes[moved_file] = size
-            self._remember([each.id for each in self.files()])
+            self.remember_segments()
             self.moved += 1
             moved += 1
             excess -= size
@@ -164,7 +168,7 @@ def open_spool(
     is_on = settings.on_full == "spool"
     spool = Spool(folder, settings.spool_max_mib << 20, is_on=is_on, remember=remember)
     if is_on or before != str(folder):
-        remember([file.id for file in spool.files()])
+        spool.remember_segments()
     return spool
 
 

@@ -22,13 +22,16 @@ def tables_to_json(tables: Iterable[TableMetadata]) -> list[dict[str, Any]]:
 
 
 def tables_from_json(stored: Iterable[Mapping[str, Any]]) -> dict[bytes, TableMetadata]:
-    """By the bytes of their ids. KeyError, TypeError, AttributeError or MessageError if they are damaged."""
+    """Return the tables by the bytes of their ids.
+
+    KeyError, TypeError, AttributeError or MessageError if they are damaged.
+    """
     tables = [replace(table_messages.from_json(entry["table"].encode()), cdc=bool(entry["cdc"])) for entry in stored]
     return {table.id.bytes: table for table in tables}
 
 
 def read_known_tables(file: Path) -> dict[bytes, TableMetadata]:
-    """The tables that the publisher of a schema file knows; CdcError CONFIG_INVALID if it is not such a file."""
+    """Return the tables that the publisher of a schema file knows. CdcError CONFIG_INVALID if it is not such a file."""
     try:
         return tables_from_json((state_files.read(file) or {})["tables"])
     except (KeyError, TypeError, AttributeError, MessageError, CdcError) as error:

@@ -126,8 +126,12 @@ class PublisherWatermarks:
 
 
 def _goes_back(before: PublisherWatermark, after: PublisherWatermark) -> bool:
-    lowest = min(after.clock_us, after.next_clock_us) if after.next_ms else after.clock_us
-    return lowest < (min(before.clock_us, before.next_clock_us) if before.next_ms else before.clock_us)
+    return _lowest(after) < _lowest(before)
+
+
+def _lowest(watermark: PublisherWatermark) -> int:
+    """Return the earlier one of the clock that counts now and the clock that counts next (µs)."""
+    return min(watermark.clock_us, watermark.next_clock_us) if watermark.next_ms else watermark.clock_us
 
 
 def _passes(before: PublisherWatermark, after: PublisherWatermark, time_us: int) -> bool:
