@@ -10,7 +10,10 @@ from __future__ import annotations
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
+import structlog
+
 from cassandra_storage.commitlog import CommitLogEntry
+from cdc_program.errors import Code
 from publisher.housekeeping import Housekeeping
 from publisher.inflight import PendingPosition
 from publisher.interval import Interval
@@ -36,6 +39,8 @@ SERVE_EVERY_MUTATIONS = 200
 PARTITION_COUNT_SECONDS = 60.0
 REQUEST_SECONDS = 60.0
 STOP_SECONDS = 5.0
+
+log = structlog.get_logger(__name__)
 
 
 class Publisher:
@@ -77,7 +82,7 @@ class Publisher:
 
     def _open(self) -> None:
         self._node.schema.refresh()  # remembers tables that are dropped while Kafka is away
-        self._node.tails.poll()  # the status needs it: bytes that are not acknowledged
+        self._poll_segments()  # the status needs it: bytes that are not acknowledged
         self._tables.start()
 
     def run(self) -> None:
@@ -117,7 +122,7 @@ class Publisher:
     def publish_new(self) -> None:
         """Send what is durable now; of a backlog the first SEGMENTS_AT_ONCE segments."""
         clock = time_ns() // 1000
-        tails = self._node.tails.poll()
+        tails = self._poll_segments()
         if tails:
             # The durable offsets were read before: the schema of now reads all that lies before them.
             self._tables.wait_for_schema()
@@ -126,6 +131,20 @@ class Publisher:
             self._publish_segment(tail)
         if len(tails) <= SEGMENTS_AT_ONCE and not self._in_flight.set_clock(clock):
             self._node.positions.clock = clock
+
+    def _poll_segments(self) -> list[SegmentTail]:
+        """The segments with something to read. If one has disappeared, all tables may lack changes."""
+        tails = self._node.tails.poll()
+        lost = self._node.tails.take_lost()
+        if lost:
+            log.error(
+                "segments disappeared before they were completely published",
+                code=Code.SEGMENT_LOST.text,
+                segments=lost,
+                fix="Take a snapshot of each table that is marked as needing one, then audit it.",
+            )
+            self._node.schema.require_snapshots(table.id for table in self._node.schema.current_tables())
+        return tails
 
     def _publish_segment(self, tail: SegmentTail) -> None:
         unserved = 0

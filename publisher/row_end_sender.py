@@ -127,7 +127,7 @@ class RowEndSender:
         )
         is_back = end.kind == "drop" and table in self._schema.current_tables()
         if is_back and end.position.position == LAST_POSITION:
-            self._schema.require_snapshot(table_id)  # the end may be behind the first rows of the table of now
+            self._schema.require_snapshots([table_id])  # the end may be behind the first rows of the table of now
         if end.kind == "drop" or self._read_up_to <= end.position:
             return
         for count, messages in enumerate(self._read_again(table_id, end)):
@@ -136,7 +136,7 @@ class RowEndSender:
             if count % SERVE_EVERY == 0:
                 self._serve()
         if self._node.tails.has_lost(end.position.segment_id):
-            self._schema.require_snapshot(table_id)
+            self._schema.require_snapshots([table_id])
 
     def _read_again(self, table_id: bytes, end: RowsEnd) -> Iterator[list[OutgoingMessage]]:
         """The messages of the table, mutation by mutation, in the part of the log after the end that has been read."""

@@ -27,11 +27,12 @@ from publisher.dropped_columns import DroppedColumns
 from publisher.refusals import refusal
 from publisher.row_ends import LogSegments, RowEnds
 from publisher.selection import ALL_TABLES
+from publisher.snapshot_marks import SnapshotMarks
 from publisher.stored_tables import tables_from_json, tables_to_json
 from publisher.system_schema import read_local, read_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
     from uuid import UUID
 
@@ -89,8 +90,7 @@ class NodeSchema:
         self.ignored: set[bytes] = set()
         self.excluded: set[bytes] = set()
         self._unseen_dropped: set[bytes] = set()
-        self._need_snapshot: dict[bytes, int] = {}
-        self._requested: dict[bytes, int] = {}
+        self._marks = SnapshotMarks()
         self._refusals: dict[bytes, str] = {}
         self._were_published: set[bytes] = set()
         self._switches = CdcSwitches(segments.newest)
@@ -156,8 +156,7 @@ class NodeSchema:
             return
         try:
             known = tables_from_json(stored["tables"])
-            self._need_snapshot = {bytes.fromhex(table): int(since) for table, since in stored["need_snapshot"].items()}
-            self._requested = {bytes.fromhex(table): int(at) for table, at in stored.get("requested", {}).items()}
+            self._marks.load(stored)
             excluded = {bytes.fromhex(table) for table in stored["excluded"]}
             self._switches.load(stored.get("switched_off", {}))
             self._dropped_columns.load(stored.get("dropped_columns", {}))
@@ -174,7 +173,7 @@ class NodeSchema:
             self._were_published = {table_id for table_id, table in known.items() if table.cdc} - excluded
         for table_id in excluded & known.keys():
             if self._is_selected(known[table_id]):
-                self._require_snapshot(known[table_id], time_ns() // 1000)
+                self._marks.require(known[table_id], time_ns() // 1000)
         self._set_tables(known)
         if self.excluded != excluded:
             self._save()
@@ -235,6 +234,10 @@ class NodeSchema:
         """The names of the tables on the node that have `cdc = true` and that the settings exclude."""
         return sorted(self.tables[table_id].qualified_name for table_id in self.excluded & self._current)
 
+    def names_needing_snapshot(self) -> list[str]:
+        """The names of the published tables on the node that are marked as needing a snapshot."""
+        return sorted(each.table.qualified_name for each in self.current_tables() if each.needs_snapshot_since)
+
     def refusals(self) -> dict[str, str]:
         """The tables on the node that have `cdc = true` and cannot be published, by name, with the reason."""
         return {
@@ -255,33 +258,28 @@ class NodeSchema:
 
     def note_snapshot(self, table_id: bytes, begun: int) -> None:
         """A snapshot that began at `begun` (µs) has ended on all hosts: what was missing before then is sent."""
-        if 0 < self._need_snapshot.get(table_id, 0) <= begun:
-            del self._need_snapshot[table_id]
+        if self._marks.note_snapshot(table_id, begun):
             self._set_tables(self.tables)
             self._save()
 
-    def require_snapshot(self, table_id: bytes) -> None:
-        """What this node has of the table cannot all be sent from its log."""
-        self._require_snapshot(self.tables[table_id], time_ns() // 1000)
+    def require_snapshots(self, table_ids: Iterable[bytes]) -> None:
+        """What this node has of these tables cannot all be sent from its log."""
+        now = time_ns() // 1000
+        for table_id in table_ids:
+            self._marks.require(self.tables[table_id], now)
         self._set_tables(self.tables)
         self._save()
 
     def requested_at(self, table_id: bytes) -> int:
-        """The time (µs) of the last request that has marked the table; 0 if there was none."""
-        return self._requested.get(table_id, 0)
+        """See SnapshotMarks.requested_at."""
+        return self._marks.requested_at(table_id)
 
     def note_request(self, table_id: bytes, lost_at: int) -> bool:
-        """The materializer lacks rows of the table since `lost_at` (µs), or does not any more (0). Each loss marks the
-        table once; its mark is the same on all nodes. True if the mark of the last one is dropped.
+        """See SnapshotMarks.note_request; a mark is the same on all nodes. True if the mark of the last loss is
+        dropped.
         """
-        known = self._requested.get(table_id, 0)
         table = self.published.get(table_id)
-        if table is not None and lost_at > known:
-            self._requested[table_id] = lost_at
-            self._require_snapshot(table.table, max(lost_at, table.needs_snapshot_since))
-        elif table is not None and not lost_at and table.needs_snapshot_since == known != 0:
-            del self._need_snapshot[table_id]
-        else:
+        if table is None or not self._marks.note_request(table.table, lost_at):
             return False
         self._set_tables(self.tables)
         self._save()
@@ -319,14 +317,12 @@ class NodeSchema:
         return True
 
     def _save(self) -> None:
-        need_snapshot = {table_id.hex(): since for table_id, since in self._need_snapshot.items()}
         excluded = sorted(table_id.hex() for table_id in self.excluded)
         state_files.write(
             self._file,
             {
                 "tables": tables_to_json(self.tables.values()),
-                "need_snapshot": need_snapshot,
-                "requested": {table_id.hex(): at for table_id, at in self._requested.items()},
+                **self._marks.to_json(),
                 "excluded": excluded,
                 "were_published": sorted(table_id.hex() for table_id in self._were_published),
                 "switched_off": self._switches.to_json(),
@@ -353,13 +349,9 @@ class NodeSchema:
         elif before is not None and not was_published and table.cdc and not reason:
             # It is not yet on for a snapshot that was asked for before the last look, and on for the worker of a later
             # one. The ALTER has another node's time.
-            self._require_snapshot(table, self._looked_at or time_ns() // 1000)
+            self._marks.require(table, self._looked_at or time_ns() // 1000)
         if table.cdc:
             self._switches.switch_on(table_id)
-
-    def _require_snapshot(self, table: TableMetadata, since: int) -> None:
-        self._need_snapshot[table.id.bytes] = since
-        log.warning("table needs a snapshot", code=Code.NEEDS_SNAPSHOT.text, table=table.qualified_name)
 
     def _is_selected(self, table: TableMetadata) -> bool:
         return self._selection.includes(table.keyspace, table.name)
@@ -381,7 +373,7 @@ class NodeSchema:
         }
         self.excluded = {table_id for table_id, table in tracked.items() if not self._is_selected(table)}
         published = {
-            table_id: _published(table, self._need_snapshot.get(table_id, 0), self.row_ends.sent_at(table_id))
+            table_id: _published(table, self._marks.since(table_id), self.row_ends.sent_at(table_id))
             for table_id, table in tracked.items()
             if table_id not in self.excluded
         }

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
+_LISTS = ("losses", "need_snapshot", "excluded_tables", "refused_tables")
 LEAST_SECONDS = 600.0  # a stop is safe if cdc_raw has room for at least this time
 
 
@@ -27,7 +28,8 @@ class Status(NamedTuple):
     number of filler rows that were reached; `filler_rows_seconds`: the sum of their times from write to publishing;
     `log_latency_seconds`: of the last one. `spool_max`: 0 if the spool is off; `spool_problem`: why no segment can move
     to the spool, or empty; `spooled`: segments since the start. `waiting`: what the publisher waits for, or empty.
-    `losses`: the settings that lose changes now. `snapshots`: the newest one of each table that has had one.
+    `losses`: the settings that lose changes now. `need_snapshot`: tables that lack changes. `snapshots`: the newest one
+    of each table that has had one.
     """
 
     host_id: str
@@ -66,12 +68,13 @@ class Status(NamedTuple):
     memory: int = 0
     waiting: str = ""
     losses: tuple[str, ...] = ()
+    need_snapshot: tuple[str, ...] = ()
     snapshots: tuple[Shown, ...] = ()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
         """Return the status of a publisher of this version; TypeError for another version."""
-        lists = {name: tuple(value.get(name, ())) for name in ("losses", "excluded_tables", "refused_tables")}
+        lists = {name: tuple(value.get(name, ())) for name in _LISTS}
         snapshots = tuple(Shown(**each) for each in value.get("snapshots", ()))
         return cls(**{**value, **lists, "snapshots": snapshots})
 
@@ -150,6 +153,7 @@ def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
             float(bool(status.spool_problem)),
         ),
         ("waiting", "1 while the publisher waits for Cassandra, Kafka or the registry.", float(bool(status.waiting))),
+        ("tables_needing_snapshot", "Number of published tables that lack changes.", len(status.need_snapshot)),
         ("losing_changes", "Number of settings of the node and its keyspaces that lose changes.", len(status.losses)),
     )
 
@@ -188,6 +192,8 @@ def _optional_lines(status: Status) -> Iterator[tuple[str, str]]:
         yield "waiting", status.waiting
     for problem in status.losses:
         yield "losing", problem
+    if status.need_snapshot:
+        yield "incomplete", f"a snapshot is needed of {', '.join(status.need_snapshot)}"
     for snapshot in status.snapshots:
         yield "snapshot", shown.text(snapshot)
 

@@ -115,6 +115,7 @@ class StatusCollector:
             memory=resident_bytes(),
             waiting=waiting,
             losses=node.loss_watch.current_losses,
+            need_snapshot=tuple(node.schema.names_needing_snapshot()),
             snapshots=node.snapshots.shown(),
         )
 

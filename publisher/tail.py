@@ -177,6 +177,7 @@ class SegmentTails:
         self._max_segment_size = max_segment_size
         self._tails: dict[int, SegmentTail] = {}
         self._begun_before = positions.begun()
+        self._lost: list[int] = []
 
     def poll(self) -> list[SegmentTail]:
         """The tails with something to read, in order. Nearly always these are the end of one and the start of the next.
@@ -194,6 +195,11 @@ class SegmentTails:
             if tail is not None and tail.is_begun:
                 newest = max(newest, file.id)
         return tails[::-1]
+
+    def take_lost(self) -> list[int]:
+        """The segments that disappeared before they were completely published, as the polls since the last call saw."""
+        lost, self._lost = self._lost, []
+        return lost
 
     @property
     def folder(self) -> Path:
@@ -280,11 +286,9 @@ class SegmentTails:
 
     def _drop_vanished(self, present: set[int]) -> None:
         begun_before, self._begun_before = self._begun_before, []
-        for segment in begun_before:
-            if segment not in present:
-                log.error("a segment that is not completely published has disappeared", segment=segment)
+        self._lost += [segment for segment in begun_before if segment not in present]
         for segment in [segment for segment in self._tails if segment not in present]:
             tail = self._tails.pop(segment)
             tail.close()
             if tail.is_begun and not tail.is_at_end:
-                log.error("a segment disappeared before it was completely published", file=tail.file.path.name)
+                self._lost.append(segment)

@@ -1,9 +1,9 @@
-"""The codes about one table: published or not, snapshots, topic versions (CDC-063 to 068, 087 to 089)."""
+"""The codes about one table: published or not, snapshots, topic versions (CDC-063 to 069, 087 to 089)."""
 
 from __future__ import annotations
 
 from cdc_program.error_reference.explanation import Explanation
-from cdc_program.error_reference.links import ANOTHER_TOPIC, EMPTY, REBUILD, SNAPSHOT, TRUNCATE, UNPUBLISHED
+from cdc_program.error_reference.links import ANOTHER_TOPIC, EMPTY, SNAPSHOT, TRUNCATE, UNPUBLISHED
 from cdc_program.errors import Code
 
 EXPLANATIONS = {
@@ -28,15 +28,14 @@ EXPLANATIONS = {
     ),
     Code.NEEDS_SNAPSHOT: Explanation(
         "Table needs a snapshot",
-        meaning="""Writes are missing in the table's change topic: rows may be missing, old, or deleted in Cassandra
-        only. `<prefix>.tables` records it under the table's id, with the time before which a snapshot is too early.""",
-        cause="""Its `cdc` was off or it was excluded, and it is published again; or a node did not take part in a
-        `TRUNCATE` (CDC-089); or the log that a `TRUNCATE` still needed was removed, because `cdc_raw` was 90 % full.
-        The publisher does not notice if `cdc` goes off and on within `publisher.schema_poll_seconds`, or while it does
-        not run.""",
-        fix=f"""To fix it, {SNAPSHOT}: it brings what is missing or old. Keys deleted since then go only if their
-        tombstone is still there; otherwise {REBUILD}. If nothing was deleted, its last step (`nodetool rebuild`) is
-        enough.""",
+        meaning="""The table's change topic lacks writes: rows may be missing, old, or deleted in Cassandra only.
+        `<prefix>.tables` has the time before which a snapshot is too early.""",
+        cause="""Its `cdc` was off or it was excluded, and it is published again; a node did not take part in a
+        `TRUNCATE` (CDC-089); the log that a `TRUNCATE` still needed was removed, because `cdc_raw` was 90 % full; or a
+        segment was lost (CDC-069). The publisher does not notice if `cdc` goes off and on within
+        `publisher.schema_poll_seconds`, or while it does not run.""",
+        fix=f"""For the table, {SNAPSHOT}: it brings what is missing or old. Rows deleted since then go if their
+        tombstone is still there, otherwise with `cassandra-materializer audit --repair`.""",
     ),
     Code.TOPIC_VERSION: Explanation(
         "New version of a change topic",
@@ -67,6 +66,16 @@ EXPLANATIONS = {
         fix="""Start it: what it sends then is merged as if it had come in time. If the node is gone for good, add the
         host id of the warning to `materializer.forgotten_publishers` and restart the materializer. Remove it again
         before a publisher with that id returns: its messages would be merged, but nothing would wait for them.""",
+    ),
+    Code.SEGMENT_LOST: Explanation(
+        "Lost segment",
+        meaning="""A commit log segment disappeared before the publisher had sent all of it: changes of this node are
+        lost, unless another replica's publisher sends them. Every published table is marked as needing a snapshot
+        (CDC-065). The log has the segments' ids.""",
+        cause="""Somebody deleted files in `cdc_raw` or in the spool, the node dropped them (`cdc_block_writes: false`
+        with a full `cdc_raw`), or their disk is lost.""",
+        fix=f"""For each table, {SNAPSHOT} (`publisher.snapshot = "when_needed"` takes it by itself). Rows whose
+        deletion is lost go with `cassandra-materializer audit --repair`.""",
     ),
     Code.SNAPSHOT_GIVEN_UP: Explanation(
         "Snapshot given up",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from publisher.status import Status
+    from tests.support.publisher.schema_rows import SchemaRows
 
 HOST = UUID(int=1)
 MIB = 1 << 20
@@ -56,8 +57,9 @@ class PublisherWithoutKafka:
     the status each time that Kafka has not answered.
     """
 
-    def __init__(self, folder: Path) -> None:
-        cdc_raw = folder / "cdc_raw"
+    def __init__(self, folder: Path, tables: SchemaRows | None = None) -> None:
+        self._tables = tables
+        self.cdc_raw = cdc_raw = folder / "cdc_raw"
         cdc_raw.mkdir()
         for number in range(SEGMENTS + 1):
             segment = SegmentFileBuilder(cdc_raw, FIRST + number, size=MIB)
@@ -92,7 +94,9 @@ class PublisherWithoutKafka:
         self.publisher = Publisher(own, node_side, kafka_side, self.status, beat=lambda: None)
 
     def run_query(self, query: str) -> list[dict[str, Any]]:
-        """The node's answer: it has no tables."""
+        """The node's answer: it has no tables, unless some are given."""
+        if self._tables is not None:
+            return self._tables.run_query(query)
         return [{"schema_version": HOST}] if "schema_version" in query else []
 
     def check_reachable(self) -> None:

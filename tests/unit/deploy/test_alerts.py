@@ -121,6 +121,12 @@ CASES = {
         {"cdc_publisher_losing_changes": 0},
         "A setting of sick loses changes.",
     ),
+    "CdcTablesNeedSnapshot": Case(
+        PUBLISHER,
+        {"cdc_publisher_tables_needing_snapshot": 3},
+        {"cdc_publisher_tables_needing_snapshot": 0},
+        "3 tables of sick lack changes and need a snapshot.",
+    ),
     "CdcPublisherGrows": Case(
         PUBLISHER,
         {"process_resident_memory_bytes": 192 * MIB},

@@ -240,7 +240,7 @@ def test_a_request_does_not_end_another_mark(node: SchemaRows, schema: NodeSchem
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
     schema.note_request(table_id, 1000)
-    schema.require_snapshot(table_id)
+    schema.require_snapshots([table_id])
     assert not schema.note_request(table_id, 0)
     assert schema.published[table_id].needs_snapshot_since > 1000
 
