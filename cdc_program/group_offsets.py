@@ -43,13 +43,19 @@ class CommittedOffsets:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def committed(self, partitions: Iterable[tuple[str, int]], seconds: float) -> dict[tuple[str, int], int]:
+    def committed(
+        self, partitions: Iterable[tuple[str, int]], seconds: float, *, skip_errors: bool = False
+    ) -> dict[tuple[str, int], int]:
         """Return the offsets by topic and partition. A partition without a committed offset is left out.
 
-        KafkaException if Kafka does not answer within so many seconds, or if the user may not describe the group.
+        KafkaException if Kafka does not answer within so many seconds, if the user may not describe the group, or if
+        Kafka answers with an error for one partition; `skip_errors` leaves out such a partition instead.
         """
         asked = [TopicPartition(topic, number) for topic, number in partitions]
         found = self._ask(asked, time.monotonic() + seconds) if asked else []
+        for each in found:
+            if each.error is not None and not skip_errors:
+                raise KafkaException(each.error)
         return {(each.topic, each.partition): each.offset for each in found if not each.error and each.offset >= 0}
 
     def _ask(self, asked: list[TopicPartition], end: float) -> list[TopicPartition]:

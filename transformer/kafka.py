@@ -178,21 +178,3 @@ def _committed(offset: int, text: str | None, partition: RawPartition, shape: To
     if known != shape:
         raise source_changed(partition.topic, known, shape)
     return committed
-
-
-class GroupOffsets:
-    """The committed offsets of a group, which an open transaction may still move. KafkaException."""
-
-    def __init__(self, settings: KafkaSettings, group: str) -> None:
-        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
-        self._consumer = Consumer({**client_config(settings), **QUICK, **own})
-
-    def read(self, partitions: Iterable[RawPartition]) -> dict[RawPartition, Committed | None]:
-        """None where there is none."""
-        found: dict[RawPartition, Committed | None] = {}
-        for committed in self._consumer.committed([TopicPartition(*each) for each in partitions], TIMEOUT):
-            if committed.error is not None:
-                raise KafkaException(committed.error)
-            offset = committed.offset
-            found[RawPartition(committed.topic, committed.partition)] = Committed(offset, 0.0) if offset >= 0 else None
-        return found

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from cdc_program.group_offsets import CommittedOffsets
 from materializer.kafka import Retention, Topics, driver_errors, read_timestamps
-from transformer.kafka import GroupOffsets
+from materializer.kafka.clients import TIMEOUT
+from transformer.kafka import Committed
 from transformer.records import kafka_partition
 
 if TYPE_CHECKING:
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from materializer.records import RawPartition
-    from transformer.kafka import Committed
     from transformer.records import Definitions
 
     T = TypeVar("T")
@@ -29,7 +30,7 @@ class UnreadStreams:
         self._definitions = definitions
         self._topics = Topics(definitions.kafka)
         self._groups = {each.name: definitions.group(each) for each in definitions.transformers}
-        self._offsets: dict[str, GroupOffsets] = {}
+        self._offsets: dict[str, CommittedOffsets] = {}
 
     def positions(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, Committed | None]:
         found: dict[RawPartition, Committed | None] = {}
@@ -38,10 +39,12 @@ class UnreadStreams:
             of_group[self._groups[partition.topic.partition("/")[0]]].append(partition)
         for group, wanted in of_group.items():
             with driver_errors(f"read the offsets of the group {group}"):
-                offsets = self._offsets.get(group) or GroupOffsets(self._definitions.kafka, group)
+                offsets = self._offsets.get(group) or CommittedOffsets(self._definitions.kafka, group)
                 self._offsets[group] = offsets
-                committed = offsets.read([kafka_partition(each) for each in wanted])
-            found |= {each: committed[kafka_partition(each)] for each in wanted}
+                committed = offsets.committed([kafka_partition(each) for each in wanted], TIMEOUT)
+            for each in wanted:
+                offset = committed.get(kafka_partition(each))
+                found[each] = None if offset is None else Committed(offset, 0.0)
         return found
 
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:

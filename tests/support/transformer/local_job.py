@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from cdc_program.group_offsets import CommittedOffsets
 from materializer.job.plan import Assignment, list_raw_partitions
+from materializer.kafka.clients import TIMEOUT
 from materializer.records import RawPartition
 from transformer.catalogue import open_catalogue
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
 from transformer.job.worker_loop import TransformLoop
-from transformer.kafka import GroupOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,14 +64,13 @@ class LocalJob:
         self._catalogue.close()
 
     @cached_property
-    def _offsets(self) -> GroupOffsets:
-        return GroupOffsets(self._definitions.kafka, self._definitions.group(self._definitions.transformers[0]))
+    def _offsets(self) -> CommittedOffsets:
+        return CommittedOffsets(self._definitions.kafka, self._definitions.group(self._definitions.transformers[0]))
 
     def committed(self, partition: int) -> int | None:
         """The first transformer's offset of a partition of the source."""
         place = RawPartition(self._topic, partition)
-        found = self._offsets.read([place])[place]
-        return None if found is None else found.offset
+        return self._offsets.committed([place], TIMEOUT).get(place)
 
     @contextmanager
     def without_fetches(self) -> Iterator[None]:

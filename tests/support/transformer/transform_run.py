@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import Code
+from cdc_program.group_offsets import CommittedOffsets
 from materializer import fault_points
 from materializer.fault_points import InjectedFaultError
 from materializer.job.plan import Assignment
+from materializer.kafka.clients import TIMEOUT
 from materializer.records import RawPartition
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.transformer.scene import PARTITIONS, Scene
@@ -18,7 +20,6 @@ from transformer.catalogue import open_catalogue
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
 from transformer.job.worker_loop import TransformLoop
-from transformer.kafka import GroupOffsets
 
 if TYPE_CHECKING:
     from materializer.job.worker_loop import Standing, TaskResult
@@ -67,15 +68,14 @@ class _Progress:
 
     def __init__(self, definitions: Definitions, source: RawPartition, until: int | None) -> None:
         group = definitions.group(definitions.transformers[0])
-        self._offsets = GroupOffsets(definitions.kafka, group)
+        self._offsets = CommittedOffsets(definitions.kafka, group)
         self._source = source
 
         messages = read_topic(definitions.kafka.bootstrap_servers, source.topic, PARTITIONS)
         self._end = until or 1 + max(each.offset() or 0 for each in messages if each.partition() == PARTITION)
 
     def is_done(self) -> bool:
-        committed = self._offsets.read([self._source])[self._source]
-        return committed is not None and committed.offset >= self._end
+        return self._offsets.committed([self._source], TIMEOUT).get(self._source, -1) >= self._end
 
 
 def _plan(planner: StreamPlanner) -> TransformPlan:
