@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from schematizer.access import ANONYMOUS, Actor, Role
+from schematizer.access import ANONYMOUS, Actor, Grant, Grants, Role
 from schematizer.access.csrf import HEADER, SAFE_METHODS, require_token, session_cookie
 from schematizer.access.hook import Caller, caller_of
+from schematizer.access.roles import EVERY
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.security_tables import Result
 from schematizer.security.audit import Deed
@@ -68,7 +69,7 @@ class Authenticator:
     def identify(self, request: Request) -> Actor:
         caller = caller_of(request)
         if caller.actor is None:
-            caller.actor = self._actor(request, caller)
+            caller.actor = self._with_open_reads(self._actor(request, caller))
             self._limit(caller)
         return caller.actor
 
@@ -124,6 +125,12 @@ class Authenticator:
                 return self._session(request, caller) or Actor(ANONYMOUS, self._policy.anonymous)
             case _:
                 raise self._failed(caller, "scheme")
+
+    def _with_open_reads(self, actor: Actor) -> Actor:
+        """A login never reads less than those who did not log in."""
+        if actor.grants.allows(Role.READER, None) or not self._policy.anonymous.allows(Role.READER, None):
+            return actor
+        return Actor(actor.name, Grants((*actor.grants.every, Grant(Role.READER, EVERY))))
 
     def _key_actor(self, request: Request, key_id: str, secret: str) -> Actor:
         found = self.verify_key(request, key_id, secret)

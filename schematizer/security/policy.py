@@ -43,12 +43,11 @@ def policy_of(settings: SchematizerSettings) -> Policy:
     reads = is_local if settings.open_reads is None else settings.open_reads
     writes = is_local if settings.open_writes is None else settings.open_writes
     own = urlsplit(settings.public_url or "").hostname
-    is_open_by_default = is_local and settings.open_writes is None
     rate = settings.requests_per_second
     return Policy(
         anonymous=EVERYTHING if writes else Grants((Grant(Role.READER, "*"),)) if reads else NOTHING,
         rate=rate if rate is not None or is_local else RATE_OFF_LOOPBACK,
-        hosts=frozenset({own} if own else ()) if is_open_by_default else None,
+        hosts=frozenset({own} if own else ()) if is_local and writes else None,
         origins=frozenset({settings.public_url} if settings.public_url else ()),
     )
 

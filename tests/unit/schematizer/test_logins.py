@@ -290,8 +290,18 @@ def test_what_is_open_by_default() -> None:
     away = SchematizerSettings(host="0.0.0.0")  # noqa: S104 - what is tried
     assert not policy_of(away).anonymous.every
     assert policy_of(away).rate == 100
+    assert policy_of(away).knows_host("example.com")
     check_logins(away, has_keys=True)
     check_logins(away.model_copy(update={"open_writes": True}), has_keys=False)
+
+
+@pytest.mark.parametrize("open_writes", [None, True])
+def test_a_registry_that_only_its_address_protects_knows_its_host(*, open_writes: bool | None) -> None:
+    policy = policy_of(SchematizerSettings(open_writes=open_writes, public_url="http://registry.example.com:8081"))
+    assert policy.knows_host("127.0.0.1:8081")
+    assert policy.knows_host("registry.example.com:8081")
+    assert not policy.knows_host("elsewhere.example.com")
+    assert policy_of(SchematizerSettings(open_writes=False)).knows_host("elsewhere.example.com")
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,14 @@ def test_open_reads(tmp_path: Path) -> None:
     assert sign_in_link(refused.text) == "/sign-in/?next=%2Fwatson%2F"
 
 
+def test_a_login_reads_what_everyone_reads_and_writes_what_it_may(tmp_path: Path) -> None:
+    secured = registry(tmp_path, open_reads=True, open_writes=False)
+    client = secured.client(secured.key("writer:elsewhere"))
+    assert client.get(SOURCE).status_code == 200
+    assert "Edit docs" not in client.get(SOURCE).text
+    assert client.get("/api/v1/audit").status_code == 403
+
+
 def test_an_open_registry_asks_nobody_to_sign_in(tmp_path: Path) -> None:
     secured = registry(tmp_path)
     client = secured.client(follow_redirects=False)
