@@ -50,6 +50,13 @@ def test_what_is_written_is_read(store: ObjectStore, tmp_path: Path, size: int) 
     assert (store.traffic.written, store.traffic.read) == (size, 2 * size)
 
 
+def test_a_file_that_has_become_shorter_arrives_short(store: ObjectStore, tmp_path: Path) -> None:
+    store.write("a/file", b"short")
+    file = Download("a/file", tmp_path / "target", LARGE)
+    assert list(store.download([file])) == [file]
+    assert (tmp_path / "target").read_bytes() == b"short"
+
+
 def test_a_file_is_replaced(store: ObjectStore) -> None:
     store.write("a/file", b"one")
     store.write("a/file", b"two")
