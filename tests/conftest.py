@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadFileScheduling
 
 import cdc_native
 from local_stack.java.jars import KAFKA
@@ -19,11 +18,10 @@ from local_stack.java.runtime import installed_jre, pypi_is_forced, system_java
 from local_stack.servers import spark_classes
 from local_stack.servers.cassandra_versions import VERSIONS
 from local_stack.servers.s3 import ENVIRONMENT
+from tests.scheduling import Scheduling
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
-
-ONE_STACK = "tests/e2e"  # for all tests in there
 
 # Servers of other tests run on the same two cores: how long an example takes says nothing about our code.
 settings.register_profile("beside_servers", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -63,17 +61,8 @@ def pytest_collection_finish() -> None:
     gc.collect()  # the next full collection depends on how many objects this one has seen
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
-    """Gives the tests of a file to one process, and those that share a stack as well: each process starts its own."""
-    if config.getvalue("dist") != "loadfile":
-        return None
-    scheduling = LoadFileScheduling(config, log)
-    scheduling._split_scope = _work_unit
-    return scheduling
-
-
-def _work_unit(nodeid: str) -> str:
-    return ONE_STACK if nodeid.startswith(f"{ONE_STACK}/") else nodeid.partition("::")[0]
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_report_header() -> list[str]:
