@@ -4,7 +4,7 @@ VENV := .local/venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
 NAME ?= hot-paths
-WORKERS ?= 3
+WORKERS ?= 4
 FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
@@ -32,7 +32,7 @@ help: ## Show this help
 	@echo "  PYTHON      the Python to install with, 3.11 or newer (default: python3)"
 	@echo "  TABLE, JSON the table to follow, KEYSPACE.TABLE (default: every table); JSON=1: one JSON object a line (make -s follow)"
 	@echo "  PYTEST_ARGS more arguments for pytest (make test PYTEST_ARGS='-k merge')"
-	@echo "  WORKERS     tests at a time (default: 3); 0: one after the other, with their output"
+	@echo "  WORKERS     tests at a time (default: 4); 0: one after the other, with their output"
 	@echo "  SERVERS     local or containers: how tests start Cassandra and Kafka (default: local)"
 	@echo "  CDC_NATIVE  0: run on the Python code alone, without the compiled core"
 	@echo "  VERSION     Cassandra's version; oracle takes several, separated by commas (default: model 5.0, oracle all)"
@@ -58,9 +58,10 @@ cqlsh: ## Open a CQL shell on the running stack
 	@$(INSTALLED)
 	@$(PY) -m local_stack.clients.cqlsh
 
-test: install ## Run all tests, three at a time; tests that need servers start them; 15 min
-	@$(PY) -m tests.support.make_spark_classes
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+test: install ## Run all tests, four at a time; tests that need servers start them; 13 min
+	@$(PY) -m tests.support.make_spark_classes & \
+		$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS); \
+		status=$$?; wait; exit $$status
 
 failed: install ## Run the tests that failed in the last run again, one after the other
 	@$(PY) -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS)

@@ -128,6 +128,7 @@ def test_something_out_of_reach(case: Case, servers: Servers, tmp_path: Path) ->
     check(case, run(case.program, settings, tmp_path))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.servers
 def test_cdc_off_in_cassandra_yaml(servers: Servers, tmp_path: Path) -> None:
     cluster = cassandra_cluster(options=CassandraOptions(yaml={"cdc_enabled": False}), folder=tmp_path / "cassandra")

@@ -43,6 +43,7 @@ def test_a_truncated_table_loses_its_rows_and_begins_again(table: MakeTable) -> 
     t.check()
 
 
+@pytest.mark.exhaustive
 def test_writes_go_on_while_a_table_is_truncated(table: MakeTable, servers: Servers) -> None:
     t = table("busy", "v int")
     stop = threading.Event()

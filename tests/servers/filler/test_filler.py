@@ -105,6 +105,7 @@ def says_what_it_does(filler: FillerProcess) -> None:
     assert shown.splitlines()[-1] == "running"
 
 
+@pytest.mark.exhaustive
 @own_clusters
 @pytest.mark.servers
 def test_a_busy_node_is_left_alone(pair: CassandraCluster, tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def test_older_versions_start_by_the_same_call(version: str) -> None:
         wait_until(lambda: has_segments(cluster.nodes[0].cdc_raw), "a segment in cdc_raw", 30)
 
 
+@pytest.mark.exhaustive
 def test_kafka_keeps_port_and_data_over_a_kill_and_a_stop() -> None:
     with KafkaBroker() as broker:
         address, topic_folder = broker.bootstrap_servers, broker.folder.path / "data"

@@ -211,6 +211,7 @@ def judged() -> list[Judged]:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("module", [purge, range_merge, sstable_merge], ids=lambda module: module.__name__)
 def test_every_mutant_is_found(module: ModuleType, judged: list[Judged]) -> None:
     assert all(map(_agrees, judged))

@@ -114,6 +114,7 @@ def check_programs_help(wheel: Path, folder: Path) -> None:
         assert text.startswith(f"Usage: {name} ")
 
 
+@pytest.mark.exhaustive
 def test_where_it_does_not_compile_the_wheel_has_the_python_code(source: Path, tmp_path: Path) -> None:
     for module in (source / "cdc_native").glob("*.pyx"):
         module.unlink()

@@ -72,6 +72,7 @@ def test_eight_quiet_days_stop_nothing(broker: ShiftedBroker, topic_prefix: str,
     assert ops(job, 4) == ["c", "d", None, "c"]  # the first one has expired
 
 
+@pytest.mark.exhaustive
 def test_a_broker_three_days_ahead_stops_until_this_hosts_clock_is_there(
     broker: ShiftedBroker, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,7 @@ def named(check: Callable[[st.DataObject], None]) -> Callable[[st.DataObject], N
     return run
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_seeded_defect_turns_a_check_red(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
