@@ -14,7 +14,7 @@ import click
 from bench.filled_table import MOST_SECONDS, Changes, fill
 from bench.results import Figures, report
 from local_stack.clients import cql
-from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
+from local_stack.servers.cassandra_options import OPTIMIZED, CassandraOptions
 from local_stack.servers.stack import Stack
 from tests.support.e2e.audit_command import RunningAudit
 

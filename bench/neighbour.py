@@ -19,7 +19,7 @@ from bench.results import Figures, report
 from bench.timed_table import KEYSPACE, TICK_SECONDS, WARM_UP_ROWS, Readers, create_table, paced, write
 from local_stack.clients import cql
 from local_stack.clients.history import percentile
-from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
+from local_stack.servers.cassandra_options import OPTIMIZED, CassandraOptions
 from local_stack.servers.stack import Stack
 
 if TYPE_CHECKING:

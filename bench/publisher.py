@@ -26,7 +26,8 @@ from bench.topics import create_topics, message_counter
 from local_stack.clients import cql
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
-from local_stack.servers.cassandra import OPTIMIZED, CassandraCluster, CassandraNode, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+from local_stack.servers.cassandra_options import OPTIMIZED, CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 from local_stack.servers.programs import Program
 

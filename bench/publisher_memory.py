@@ -23,7 +23,8 @@ import psutil
 from local_stack.clients import cql
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 from publisher.position import Positions
 from publisher.tail import SegmentTails

@@ -29,7 +29,8 @@ from local_stack.clients import cql
 from local_stack.process.network import free_ports
 from local_stack.process.paths import project_root
 from local_stack.servers import programs
-from local_stack.servers.cassandra import OPTIMIZED, CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import OPTIMIZED, CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from local_stack.clients.history import percentile
 from local_stack.process.network import free_ports
 from local_stack.process.processes import ChildProcess
 from local_stack.servers import programs
-from local_stack.servers.cassandra import OPTIMIZED, CassandraCluster, CassandraNode, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+from local_stack.servers.cassandra_options import OPTIMIZED, CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 from local_stack.servers.programs import Program
 from publisher.snapshot.command import Options, request_snapshot

@@ -7,12 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from cdc_program.errors import CdcError, Code
 from local_stack.java.jars import class_path, install
@@ -22,55 +21,17 @@ from local_stack.process.folders import ServerFolder
 from local_stack.process.lifecycle import Managed, Restartable, retry_start
 from local_stack.process.network import PORT_TAKEN, free_ports, loopback_addresses, speaks_cql
 from local_stack.process.processes import ChildProcess, ServerProcess
+from local_stack.servers.cassandra_options import FAST_START, FAST_START_OF_JAVA, JOINS, LOGBACK, CassandraOptions
 from local_stack.servers.cassandra_versions import TOOL_CLASS, VERSIONS, CassandraVersion
-from local_stack.servers.encryption import encryption_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Report = Callable[[str], None]
 
 NODETOOL_SECONDS = 600.0
 SEED_TOO_SLOW = re.compile("Unable to gossip with any peers")  # within FAST_START's ring delay, on a busy machine
 CDC_DATACENTER = "cdc"
-
-LOGBACK = """<configuration>
-  <appender name="log" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%-5level [%thread] %date{ISO8601} %F:%L - %msg%n</pattern></encoder>
-  </appender>
-  <logger name="io.netty" level="WARN"/>
-  <root level="INFO"><appender-ref ref="log"/></root>
-</configuration>
-"""
-# A join takes over 30 s without these, and two at once are refused.
-FAST_START = {
-    "cassandra.ring_delay_ms": "1000",
-    "cassandra.skip_wait_for_gossip_to_settle": "0",
-    "cassandra.consistent.rangemovement": "false",
-    "cassandra.superuser_setup_delay_ms": "0",
-    "cassandra.shutdown_announce_in_ms": "100",
-    "cassandra.approximate_time_precision_ms": "20",  # 2 takes 1 % of a core on 4.0 and later, without any request
-}
-# With 1 s a node on a busy machine may join before it knows the tables: it ends, or streams no rows.
-JOINS = {"cassandra.ring_delay_ms": "8000"}
-FAST_START_OF_JAVA = "-XX:TieredStopAtLevel=1"  # no optimizing compiler: a start takes 7 CPU seconds instead of 12
-OPTIMIZED = ("-XX:TieredStopAtLevel=4",)  # jvm_options of a node whose own speed matters
-
-
-@dataclass(frozen=True, slots=True)
-class CassandraOptions:
-    """What a cluster is started with. `yaml` is laid over each node's cassandra.yaml, `jvm_options` over its JVM's.
-
-    Commit logs are compressed by `commitlog_compression` (one of the version's `compressors`), or encrypted where there
-    is a `keystore` (encryption.make_keystore).
-    """
-
-    heap_mib: int = 640
-    commitlog_segment_mib: int = 4
-    commitlog_sync_period_ms: int = 1000
-    cdc_total_space_mib: int = 2048
-    num_tokens: int = 1
-    commitlog_compression: str | None = None
-    keystore: Path | None = None
-    yaml: Mapping[str, object] = field(default_factory=dict)
-    jvm_options: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +219,7 @@ class CassandraNode(Restartable[ServerProcess]):
             ],
             "auto_bootstrap": self.bootstraps,
             "auto_snapshot": False,
-            **_commit_log_form(options),
+            **options.commit_log_form(),
             **version.yaml,
             **options.yaml,
         }
@@ -314,15 +275,6 @@ def version_of(line: str) -> CassandraVersion:
             f"Take one of {', '.join(sorted(VERSIONS))}.",
         )
     return VERSIONS[line]
-
-
-def _commit_log_form(options: CassandraOptions) -> dict[str, object]:
-    found: dict[str, object] = {}
-    if options.commitlog_compression:
-        found["commitlog_compression"] = [{"class_name": f"{options.commitlog_compression}Compressor"}]
-    if options.keystore:
-        found["transparent_data_encryption_options"] = encryption_options(options.keystore)
-    return found
 
 
 class CassandraCluster(Managed):

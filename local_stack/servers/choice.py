@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraOptions
+    from local_stack.servers.cassandra_options import CassandraOptions
 
 
 def containers_are_chosen() -> bool:

@@ -12,7 +12,7 @@ from local_stack.process.lifecycle import Managed
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
 from local_stack.servers.addresses import NodeAddress, Servers, remove_servers, write_servers
-from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
+from local_stack.servers.cassandra_options import OPTIMIZED, CassandraOptions
 from local_stack.servers.choice import cassandra_cluster, kafka_broker
 from local_stack.servers.programs import CHECKOUT
 from local_stack.servers.stack_settings import remove_settings, write_settings

@@ -13,7 +13,7 @@ import pytest
 from local_stack.clients import cql
 from local_stack.clients.change_reader import ChangeReader
 from local_stack.demo import shop
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.evolution import KEYSPACE, Table
 from verify.model.__main__ import NO_SNAPSHOTS, TTL_IS_CAPPED

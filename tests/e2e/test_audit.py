@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.audit_command import audit
 from tests.support.e2e.audited_table import NAME, PLANTED, causes, loaded, plant

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.audit_command import RunningAudit, audit
 from tests.support.e2e.audited_table import NAME, PLANTED, PLANTED_AGAIN, causes, loaded, plant

@@ -14,7 +14,8 @@ from local_stack.clients import cql
 from local_stack.clients.change_reader import ChangeReader
 from local_stack.clients.compare import compare
 from local_stack.clients.history import History
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.publisher_status import read_status
 from tests.support.filler.nodes import let_fillers_flush

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from local_stack.clients import cql
 from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from materializer.store.rocksdb import LOCK
 from tests.support.e2e.erased_person import (

@@ -15,7 +15,7 @@ import pytest
 from local_stack.clients import cql
 from local_stack.clients.compare import compare
 from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.programs import environment_of
 from local_stack.servers.spark_cluster import python_workers
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack

@@ -22,7 +22,8 @@ from cdc_program.errors import CdcError
 from local_stack.clients import cql
 from local_stack.clients.compare import compare
 from local_stack.clients.history import History, chain_problems
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.programs import environment_of
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.evolution import KEYSPACE, Table

@@ -23,7 +23,8 @@ from cassandra import ConsistencyLevel
 from cdc_program.errors import CdcError
 from local_stack.clients import cql
 from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.filled_table import SHORT_TTL, fill, filled_table
 from tests.support.e2e.linked_segments import LinkedSegments

@@ -15,7 +15,8 @@ from cdc_program.settings import KafkaSettings, RegistrySettings
 from local_stack.clients import cql
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 from schematizer.model.database import Database
 from schematizer.security.keys import ApiKeys

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.errors import Code
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.choice import cassandra_cluster
 from local_stack.servers.programs import Setting, environment_of, spark_environment
 

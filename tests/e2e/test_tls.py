@@ -15,7 +15,8 @@ from cdc_program.kafka import client_config
 from cdc_program.settings import CassandraSettings, KafkaSettings
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 from tests.support.e2e.certificates import Authority
 from tests.support.e2e.one_change import wait_for_a_change

@@ -9,7 +9,8 @@ import pytest
 
 from local_stack.clients import cql
 from local_stack.clients.change_reader import ChangeReader
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.every_event import problems_of
 from tests.support.e2e.evolution import KEYSPACE, Table

@@ -14,7 +14,7 @@ from local_stack.clients.compare import compare
 from local_stack.clients.history import History
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.choice import cassandra_cluster
 from tests.support.e2e.evolution import told
 from tests.support.e2e.folded_topic import FoldedTopic

@@ -12,7 +12,7 @@ import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
 from cassandra.policies import WhiteListRoundRobinPolicy
 
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.choice import cassandra_cluster, kafka_broker
 from local_stack.servers.s3 import S3Server
 

@@ -24,7 +24,7 @@ from local_stack.demo import shop
 from local_stack.demo.load import Load
 from local_stack.process.folders import ServerFolder
 from local_stack.process.paths import project_root
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.programs import environment_of
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.deploy.alert_rules import FILE, RULES

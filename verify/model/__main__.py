@@ -14,7 +14,8 @@ from rich.console import Console
 from cdc_program.cli import reported_errors
 from local_stack.clients import cql
 from local_stack.clients.change_reader import ChangeReader
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.every_event import event_problems
 from verify.model.check import REPLICATED, SINGLE, Result, Run, check, programs_of

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from local_stack.clients.change_reader import Change
-    from local_stack.servers.cassandra import CassandraOptions
+    from local_stack.servers.cassandra_options import CassandraOptions
     from local_stack.servers.programs import Setting
     from verify.model.statement import Item
     from verify.model.tables import Table

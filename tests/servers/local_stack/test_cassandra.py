@@ -13,7 +13,8 @@ from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 
 from cdc_program.errors import CdcError, Code
 from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 
 if TYPE_CHECKING:

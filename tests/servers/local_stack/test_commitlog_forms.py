@@ -8,7 +8,8 @@ import pytest
 
 from cassandra_files.keystore import KeystoreError, read_keys
 from local_stack.java.runtime import find_java
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.cassandra_versions import VERSIONS
 from local_stack.servers.encryption import KEY_ALIAS, KEY_BITS, PASSWORD, make_keystore
 

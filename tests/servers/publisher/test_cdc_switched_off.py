@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import int_value, rows
 

@@ -10,7 +10,7 @@ import pytest
 from cassandra_storage.rows import Cell, ComplexColumnData
 from cdc_program.errors import CdcError
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.support.publisher.sent import int_value, rows
 

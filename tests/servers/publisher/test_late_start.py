@@ -10,7 +10,7 @@ import pytest
 
 from cdc_program.errors import CdcError, Code
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.support.publisher.sent import int_value

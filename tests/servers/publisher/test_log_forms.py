@@ -10,7 +10,8 @@ import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
 from cassandra_files.segments import list_segments, read_descriptor_of
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.encryption import KEY_ALIAS, PASSWORD, make_keystore
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import at_least, cell, int_value

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local_stack.clients.cql import connect
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import CassandraOptions
 from publisher.loss_rules import Facts, Finding, Severity, apply_rules, unaccepted_losses
 from tests.support.publisher.loss_facts import KEYSPACE, SETTINGS, WELL
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
 from tests.support.filler.nodes import host_id
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside

@@ -13,7 +13,7 @@ from cdc_program.cassandra import connect, read_node
 from cdc_program.settings import CassandraSettings, FillerSettings, KafkaSettings, Settings
 from filler.keyspace import create_keyspace
 from local_stack.clients import cql as cql_client
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
 from publisher.snapshot.records import Records
 from tests.support.e2e.kafka_topics import read_all

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
 from publisher.housekeeping import SAVE_SECONDS
 from publisher.kafka.sender import QUEUE_BYTES

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_messages import raw
 from local_stack.clients import cql as cql_client
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import int_value
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
 from verify.model import duplicates
 

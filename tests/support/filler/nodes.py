@@ -12,7 +12,8 @@ import pytest
 from cdc_program.settings import NodeSettings
 from local_stack.clients.cql import connect
 from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraNode, CassandraOptions
+from local_stack.servers.cassandra import CassandraNode
+from local_stack.servers.cassandra_options import CassandraOptions
 from publisher.position import Positions
 from publisher.tail import SegmentTails
 

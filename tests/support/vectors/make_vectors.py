@@ -22,7 +22,8 @@ from cassandra.cluster import Cluster, Session
 from cassandra.query import dict_factory
 
 from cdc_program.cassandra import RawValuesHandler
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.vectors import make_segments, workload
 from tests.support.vectors.load import FOLDER
 

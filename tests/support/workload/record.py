@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.commitlog import index_file_name
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.encryption import make_keystore
 from publisher.schema import NodeSchema
 from tests.support.workload.recorded import KEYSTORE, SCHEMA

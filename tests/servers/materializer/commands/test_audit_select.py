@@ -12,7 +12,7 @@ from cdc_program.cassandra import connect_raw
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import CassandraSettings
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra_options import CassandraOptions
 from local_stack.servers.choice import cassandra_cluster
 from materializer.commands.audit.select import Pace, SelectedUnits, Unread
 from materializer.commands.audit.shown import STATIC_UNIT, AuditedTable
