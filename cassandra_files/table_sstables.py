@@ -114,12 +114,12 @@ class TableSSTables:
         The SSTables' indexes find the place: nothing before it is read. The generator closes the files when it is
         closed. DamagedTableError, UnsupportedError and OSError come from it and from the rows of its partitions.
         """
-        self.merged_to = None
+        self.merged_to = None if after is None else after.token - 1  # another key may have the same
         sources = self.sources(ranges, after)
         try:
             for partition in merge_sources(self.table, sources, purger, after):
                 yield partition
-                self.merged_to = partition.token - 1  # another key may have the same
+                self.merged_to = partition.token - 1
         finally:
             for source in sources:
                 source.close()
@@ -208,23 +208,28 @@ class Source:
     def _span_data(self, sstable: SSTable) -> Iterator[SpanData]:
         with sstable:
             for span in self._spans:
-                entry = self._find(span)
+                entry = self._find(sstable, span)
                 if entry is not None:
                     size = sstable.data.length - entry.position
                     chunks = sstable.data.chunks(entry.position)
                     yield span.first, span.last, entry.key, self._is_before(entry), size, chunks
 
-    def _find(self, span: Span) -> IndexEntry | None:
+    def _find(self, sstable: SSTable, span: Span) -> IndexEntry | None:
+        """Where the span's partitions begin, or one before them. FormatError for a place that is not in the data."""
         if span.first == MINIMUM:
             return IndexEntry(0)
-        return find_partition(self._file, span.first, self._of.table)
+        entry = find_partition(self._file, span.first, self._of.table)
+        if entry is not None and entry.position > 0 and entry.position >= sstable.data.length:
+            reason = f"the index leads past the data, which has {sstable.data.length} bytes"
+            raise FormatError(reason, position=entry.position, segment=self._file.data_path.name)
+        return entry
 
     def _is_before(self, entry: IndexEntry) -> bool:
         """Whether the index leads to a partition before those that it was asked for."""
         return entry.position > 0 and self._file.descriptor.format.format == BTI
 
     def _span(self, sstable: SSTable, span: Span) -> Iterator[tuple[int, Partition]]:
-        entry = self._find(span)
+        entry = self._find(sstable, span)
         if entry is None:
             return
         must_be_before = self._is_before(entry)

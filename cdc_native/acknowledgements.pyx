@@ -96,7 +96,7 @@ cdef class Acknowledgements:
         self.reached_place_count += 1
 
     cdef tuple report(self, list errors):
-        """As Producer.poll; `errors`: the others. MemoryError if there was none to count with."""
+        """Return what Producer.poll returns, with `errors` before a refusal. MemoryError if there was none to count with."""
         cdef list pendings = [], places = []
         cdef uint32_t i, group
         cdef _Place* place

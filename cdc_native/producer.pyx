@@ -304,7 +304,7 @@ cdef class Producer:
 
 
 cdef bytes _c_text(str text):
-    """As librdkafka takes it. ValueError for a text that C would take for a shorter one."""
+    """Encode a text as librdkafka takes it. ValueError for one that C would take for a shorter one."""
     cdef bytes encoded = text.encode()
     if b"\0" in encoded:
         raise ValueError(f"{text!r} has a zero byte")

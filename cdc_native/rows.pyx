@@ -410,7 +410,7 @@ cdef void write_row_under(
 
 
 cdef int64_t row_size(const Shape* shape, const Row* row) noexcept nogil:
-    """As materializer.rows.budget.row_size."""
+    """Estimate the bytes of a row as materializer.rows.budget.row_size does."""
     cdef uint64_t size = 0
     cdef const Column* column
     cdef int at

@@ -191,7 +191,7 @@ def decode(
     Plan plan not None, list records not None, list arrival_times_ms not None, read_message, list truncated not None,
     bint may_take_others,
 ) -> list:
-    """For each record a PlainUpdate, or None if the Python code must decode it.
+    """Decode each record to a PlainUpdate, or to None if the Python code must decode it.
 
     records: materializer.records.RawRecord, with their arrival times (ms). read_message: of a record, when it is asked
     for. truncated, may_take_others: materializer.fold.truncations.Truncations.native_boundaries.

@@ -158,7 +158,7 @@ def check_damaged_messages(seed: int, counts: Counts | None = None) -> None:
     for offset in range(30):
         record = table.record(offset, NOW_S * 1000)
         seen.append(record.value)
-        cut = rng.randrange(len(record.value))
+        cut = rng.randint(0, len(record.value))
         for value in (mutated(rng, record.value, seen), mutated(rng, record.value, seen), record.value[:cut]):
             damaged = record._replace(value=value)
             (update,) = decode_plain(plan, [damaged], [5], None)

@@ -146,6 +146,19 @@ def test_dropped_and_added_between_two_batches() -> None:
     assert summary(run.chunk(HEARTBEAT)) == [("u", 1, {"a": b"a", "b": b"old"}, {"a": b"a"})]
 
 
+def test_a_column_dropped_again_unseen_leaves_the_timers_of_others() -> None:
+    """No schema between the two drops was read. What the second one ends is hidden, and would have expired first."""
+    run = Run(catalog_of(TABLE, without_b(5)))
+    second = BASE_MS // 1000
+    cells = {"a": Cell(BASE_US, b"a", second + 20, 20), "b": Cell(BASE_US + 9, b"b", second + 10, 10)}
+    run.chunk(record(1, "row", Row((int_bytes(1),), cells, LivenessInfo(BASE_US))))
+    run.catalog = catalog_of(TABLE, without_b(5), without_b(50))
+    run.chunk(row(60, 1, 1))
+    at = [HEARTBEAT._replace(timestamp_ms=BASE_MS + seconds * 1000) for seconds in (15, 25)]
+    assert run.chunk(at[0]) == []
+    assert summary(run.chunk(at[1])) == [("u", 1, {"a": b"a"}, {})]
+
+
 def test_an_added_column_has_no_row_looked_at() -> None:
     run = Run()
     run.chunk(row(1, 1, 1, a="a"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from cassandra_files import table_sstables
 from cassandra_files.sstables import SSTable
 from cassandra_files.table_sstables import TableSSTables
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
@@ -29,6 +31,8 @@ from tests.support.vectors import indexed_sstables, sstables
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from cassandra_files.sstables import SSTableFile
+    from cassandra_storage.partition_index import IndexEntry
     from cassandra_storage.schema import TableMetadata
     from tests.support.cassandra_storage.merged_tables import Case
     from tests.support.vectors.indexed_sstables import IndexedVectors
@@ -179,3 +183,23 @@ def test_ranges_are_the_same(vectors: IndexedVectors) -> None:
         assert found.native == len(found.messages)
     for place, _ in found.places[:: max(1, len(found.places) // 5)]:
         check_same(table, table.purger(NOW), after=place)
+
+
+@pytest.mark.parametrize("past", [0, 1, 2**64 - 1])
+def test_an_index_that_leads_past_the_data_is_damage(vectors: IndexedVectors, past: int) -> None:
+    """Index.db and Rows.db have no checksum. The first range is sound, so that it is found while the core reads."""
+    table = TableSSTables(vectors.table, vectors.files())
+    tokens = sorted({token(key) for key, _ in run(table, table.purger(NOW), native=False).messages})
+    find = table_sstables.find_partition
+
+    def find_past(file: SSTableFile, start: int, of: TableMetadata | None) -> IndexEntry | None:
+        entry = find(file, start, of)
+        with SSTable(file, of) as sstable:
+            length = sstable.data.length
+        return entry if entry is None or start <= tokens[2] else entry._replace(position=length + past)
+
+    ranges = [TokenRange(MINIMUM, tokens[2]), TokenRange(tokens[len(tokens) // 2], MAXIMUM)]
+    with mock.patch.object(table_sstables, "find_partition", find_past):
+        expected, _ = check_same(table, table.purger(NOW), ranges=ranges)
+    assert "the index leads past the data" in expected.error
+    assert expected.messages
