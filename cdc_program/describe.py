@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 ENVIRONMENT_PREFIX = "CDC_"
-_URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@/\s]+@")
+# Up to the last @: a password may hold / and @. Database drivers also take it as a parameter.
+_URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)\S+@")
+_URL_PARAMETER = re.compile(r"([?&][^=&\s]*(?:password|passwd|pwd|secret|token)[^=&\s]*=)[^&\s'\"]+", re.IGNORECASE)
 _TYPE_NAMES = {
     str: "string",
     int: "integer",
@@ -89,7 +91,7 @@ def value_text(value: object) -> str:
 
 def mask_url(url: str) -> str:
     """The text, with the password of each URL masked."""
-    return _URL_PASSWORD.sub(r"\1***@", url)
+    return _URL_PARAMETER.sub(r"\1***", _URL_PASSWORD.sub(r"\1***@", url))
 
 
 def table_model(table: str) -> type[BaseModel]:

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from cdc_program.combinations import check_combinations
 from cdc_program.describe import ENVIRONMENT_PREFIX, Setting, all_settings, mask_url, setting, settings_of
 from cdc_program.errors import CdcError, Code
 from cdc_program.secret_file import read_secret
@@ -80,7 +81,9 @@ def load_settings(
         for table, values in layer.values.items():
             merged.setdefault(table, {}).update(values)
             origins.update({f"{table}.{key}": layer.origin_of(f"{table}.{key}") for key in values})
-    settings = _with_secret_files(Settings.model_validate(merged), origins)
+    settings = Settings.model_validate(merged)
+    check_combinations(settings, origins)
+    settings = _with_secret_files(settings, origins)
     return Loaded(settings, origins, path)
 
 
@@ -115,14 +118,28 @@ def _environment_layer() -> _Layer:
     variables = {
         variable: tuple(variable[len(ENVIRONMENT_PREFIX) :].lower().split("__", 1))
         for variable in os.environ
-        if variable.startswith(ENVIRONMENT_PREFIX) and "__" in variable
+        if variable.upper().startswith(ENVIRONMENT_PREFIX) and "__" in variable  # EnvSettingsSource takes any case
     }
+    _check_underscores()
     names = {f"{table}.{key}": f"environment {variable}" for variable, (table, key) in variables.items()}
     values: Values = EnvSettingsSource(_Sources)()
     for variable, (table, key) in variables.items():
         # The source omits unknown tables. They are added here, so that the error can name them.
         values.setdefault(table, {}).setdefault(key, os.environ[variable])
     return _Layer({table: found for table, found in values.items() if isinstance(found, dict)}, "environment", names)
+
+
+def _check_underscores() -> None:
+    """Refuse CDC_TABLE_KEY. Kubernetes itself makes such variables for a Service, as CDC_CASSANDRA_PORT=tcp://…"""
+    known = {each.environment_name.replace("__", "_", 1): each for each in all_settings()}
+    for variable, value in os.environ.items():
+        meant = known.get(variable.upper())
+        if meant is not None and not value.startswith("tcp://"):
+            raise CdcError(
+                Code.CONFIG_UNKNOWN_KEY,
+                f"The variable {variable} is no setting: two underscores separate table and key.",
+                f"Did you mean {meant.environment_name}? Rename or remove it.",
+            )
 
 
 def _flags_layer(overrides: Mapping[str, object], flag_names: Mapping[str, str]) -> _Layer:
