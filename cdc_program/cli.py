@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import structlog
 
-from cdc_program.describe import mask_url, setting, settings_of, value_text
+from cdc_program.describe import mask_password_options, mask_url, setting, settings_of, value_text
 from cdc_program.errors import CdcError, Code
 from cdc_program.load import DEFAULT_ORIGIN, Loaded, load_settings
 from cdc_program.logs import configure_logging
@@ -303,6 +303,8 @@ def _values_as_json(loaded: Loaded, tables: Sequence[str]) -> dict[str, dict[str
                 value = "***"
             elif isinstance(value, str):
                 value = mask_url(value)
+            elif isinstance(value, list):
+                value = mask_password_options(value)
             result[known.name] = {"value": value, "origin": loaded.origins[known.name]}
     return result
 

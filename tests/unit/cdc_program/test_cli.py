@@ -103,11 +103,16 @@ def test_config_check(program: Program, tmp_path: Path) -> None:
 def test_config_show_masks_secrets_and_tells_origins(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_KAFKA__SASL_PASSWORD", "geheim")
     monkeypatch.setenv("CDC_SCHEMATIZER__DATABASE_URL", "postgresql://registry:geheim@db/registry")
+    monkeypatch.setenv("CDC_PUBLISHER__NODETOOL", "nodetool,-pw,geheim,--ssl")
     shown = CliRunner().invoke(program, ["config", "show", "--all"]).output
     assert 'sasl_password = "***"' in shown
     assert "# environment CDC_KAFKA__SASL_PASSWORD" in shown
     assert "postgresql://registry:***@db/registry" in shown
+    assert 'nodetool = ["nodetool", "-pw", "***", "--ssl"]' in shown
     assert "geheim" not in shown
+    everything = CliRunner().invoke(program, ["config", "show", "--all", "--json"]).output
+    assert "geheim" not in everything
+    assert json.loads(everything)["publisher.nodetool"]["value"] == ["nodetool", "-pw", "***", "--ssl"]
     values = json.loads(CliRunner().invoke(program, ["config", "show", "--json"]).output)
     assert values["kafka.sasl_password"] == {"value": "***", "origin": "environment CDC_KAFKA__SASL_PASSWORD"}
     assert values["kafka.raw_partitions"] == {"value": 8, "origin": "default"}
