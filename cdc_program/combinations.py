@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -18,7 +19,8 @@ _TLS_FILES = ("ssl_ca_file", "ssl_identity_file")
 
 def check_combinations(settings: Settings, origins: Mapping[str, str]) -> None:
     """`origins`: of each `table.key`. CdcError CONFIG_INVALID for the first one that has no effect."""
-    for name, why, fix in (*_without_tls(settings), *_without_login(settings), *_inside_of_cdc_raw(settings)):
+    checks = (_without_tls(settings), _without_login(settings), _inside_of_cdc_raw(settings))
+    for name, why, fix in chain(*checks, _compaction(settings, origins)):
         raise CdcError(Code.CONFIG_INVALID, f"{name} ({origins[name]}) {why}.", fix)
 
 
@@ -80,3 +82,11 @@ def _inside_of_cdc_raw(settings: Settings) -> Iterator[tuple[str, str, str]]:
                 f"is in node.cdc_raw_directory, {cdc_raw}, whose size Cassandra limits",
                 "Set it to a folder outside of it.",
             )
+
+
+def _compaction(settings: Settings, origins: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """A bound for how long deleted rows stay that would not be kept. The default gives way to the other setting."""
+    name, kafka = "kafka.max_compaction_lag_hours", settings.kafka
+    if origins[name] != "default" and 0 < kafka.max_compaction_lag_hours < kafka.min_compaction_lag_hours:
+        least = f"kafka.min_compaction_lag_hours, {kafka.min_compaction_lag_hours}"
+        yield name, f"is less than {least}, which brokers keep first", "Set min_compaction_lag_hours to that or less."

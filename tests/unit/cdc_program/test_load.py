@@ -287,12 +287,19 @@ def test_small_letters_are_no_way_past_the_check(monkeypatch: pytest.MonkeyPatch
         ({"registry.username": "me", "registry.url": "http://you:geheim@registry"}, "registry.username"),
         ({"publisher.processed_segments": "/var/lib/cassandra/cdc_raw"}, "publisher.processed_segments"),
         ({"publisher.spool_directory": "/var/lib/cassandra/cdc_raw/spool"}, "publisher.spool_directory"),
+        ({"kafka.max_compaction_lag_hours": "24"}, "kafka.max_compaction_lag_hours"),
     ],
 )
 def test_no_setting_is_silently_without_effect(overrides: dict[str, object], has_no_effect: str) -> None:
     error = refused(Code.CONFIG_INVALID, overrides)
     assert error.problem.startswith(f"{has_no_effect} (--set)")
     assert "geheim" not in str(error)
+
+
+def test_the_default_bound_of_compaction_gives_way() -> None:
+    load_settings(None, {"kafka.min_compaction_lag_hours": "1000"})
+    load_settings(None, {"kafka.min_compaction_lag_hours": "24", "kafka.max_compaction_lag_hours": "24"})
+    load_settings(None, {"kafka.max_compaction_lag_hours": "0"})
 
 
 def test_connections_with_tls_and_a_login_are_taken() -> None:
