@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,17 @@ class _Sources(BaseSettings, Settings):
 
 
 def load_settings(
-    file: Path | None, overrides: Mapping[str, object], flag_names: Mapping[str, str] | None = None
+    file: Path | None,
+    overrides: Mapping[str, object],
+    flag_names: Mapping[str, str] | None = None,
+    secrets_of: Collection[str] = tuple(Settings.model_fields),
 ) -> Loaded:
     """The settings of the file, the environment and the overrides.
 
     `file` None means CDC_CONFIG, or ./cdc.toml if that exists. `overrides` maps `table.key` to a flag's value,
-    `flag_names` maps it to the flag. CdcError: CONFIG_FILE for a file that cannot be read, CONFIG_UNKNOWN_KEY and
-    CONFIG_INVALID for the content of a source.
+    `flag_names` maps it to the flag. `secrets_of`: the tables whose files of secrets are read; those of other programs
+    may be on other machines, or for other users alone. CdcError: CONFIG_FILE for a file that cannot be read,
+    CONFIG_UNKNOWN_KEY and CONFIG_INVALID for the content of a source.
     """
     path = _settings_file(file)
     layers = [_environment_layer(), _flags_layer(overrides, flag_names or {})]
@@ -83,7 +87,7 @@ def load_settings(
             origins.update({f"{table}.{key}": layer.origin_of(f"{table}.{key}") for key in values})
     settings = Settings.model_validate(merged)
     check_combinations(settings, origins)
-    settings = _with_secret_files(settings, origins)
+    settings = _with_secret_files(settings, origins, secrets_of)
     return Loaded(settings, origins, path)
 
 
@@ -219,8 +223,8 @@ def _invalid(layer: _Layer, error: ValidationError) -> CdcError:
     )
 
 
-def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
-    """The settings, with each secret `x` read from its `x_file` if that is set."""
+def _with_secret_files(settings: Settings, origins: dict[str, str], tables: Collection[str]) -> Settings:
+    """The settings, with each secret `x` of these tables read from its `x_file` if that is set."""
     updates: dict[str, Any] = {}
     for secret in all_settings():
         file_name = f"{secret.name}_file"
@@ -236,6 +240,8 @@ def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
                 f"Both {secret.name} ({origins[secret.name]}) and {file_name} ({origins[file_name]}) are set.",
                 "Remove one of them.",
             )
+        if secret.table not in tables:
+            continue
         value = SecretStr(read_secret(path, f"{file_name} in {origins[file_name]}"))
         updates[secret.table] = table.model_copy(update={secret.key: value})
         origins[secret.name] = f"{path}, by {file_name}"

@@ -32,8 +32,8 @@ CDC_KAFKA__TOPIC_PREFIX=shop cassandra-publisher run --set publisher.heartbeat_s
 - A setting that another one switches off is an error, such as a CA file for a connection without TLS.
 - A list is `["a", "b"]` in the file and `a,b` in a variable or a flag. An empty text (`""`) unsets a path whose default
   is none; any other path must not be empty.
-- A secret may be in a separate file, named by the setting `…_file`. Setting both is an error. Prefer the file or the
-  variable to the flag: other users of the machine can see flags.
+- A secret may be in a separate file, named by the setting `…_file`. Setting both is an error. A program reads only the
+  files of secrets that it needs. Prefer the file or the variable to the flag: other users of the machine can see flags.
 - `config check` validates all settings. `config show` prints each value with its origin, secrets masked (`--json` for
   programs, `--all` for the tables of the other programs).
 

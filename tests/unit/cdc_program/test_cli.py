@@ -64,6 +64,22 @@ def test_options_stand_before_or_behind_the_command(program: Program, seen: list
     assert [(each.kafka.raw_partitions, each.kafka.topic_prefix) for each in seen] == [(3, "a"), (3, "a")]
 
 
+def test_a_command_needs_only_its_own_secrets(program: Program, seen: list[Settings], tmp_path: Path) -> None:
+    main = Program("cassandra-other", tables=("cassandra", "kafka"), secrets_of=("kafka",), help="Another.")
+    main.program_command("run")(seen.append)
+    main.program_command("audit", secrets_of=("cassandra",))(seen.append)
+    (tmp_path / "cdc.toml").write_text('[cassandra]\npassword_file = "/none"\n')
+    for each, arguments, status in (
+        (program, ["run"], 0),
+        (main, ["run"], 0),
+        (main, ["config", "check"], 0),
+        (main, ["config", "show"], 0),
+        (main, ["audit"], Code.CONFIG_FILE.exit_status),
+    ):
+        assert CliRunner().invoke(each, arguments).exit_code == status
+    assert len(seen) == 2
+
+
 def test_help_shows_settings_and_defaults(program: Program) -> None:
     text = " ".join(CliRunner().invoke(program, ["run", "--help"]).output.split())
     assert '--prefix STRING First part of every topic\'s name. Overrides kafka.topic_prefix. [default: "cdc"]' in text

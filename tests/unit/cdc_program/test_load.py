@@ -324,3 +324,15 @@ def test_the_password_of_a_url_is_masked(url: str) -> None:
     assert "gehe" not in shown
     assert shown.startswith("'postgresql")
     assert "db/registry" in shown
+
+
+def test_a_secret_that_another_program_reads_need_not_be_here(tmp_path: Path) -> None:
+    """All programs read one cdc.toml; the registry's machine has no password of Cassandra's."""
+    (tmp_path / "cdc.toml").write_text('[cassandra]\npassword_file = "/none"\n[kafka]\nsasl_password_file = "secret"\n')
+    (tmp_path / "secret").write_text("geheim")
+    settings = load_settings(None, {}, secrets_of=("kafka",)).settings
+    assert settings.kafka.sasl_password.get_secret_value() == "geheim"
+    assert settings.cassandra.password.get_secret_value() == ""
+    refused(Code.CONFIG_FILE)
+    with pytest.raises(CdcError, match=r"Both cassandra\.password"):
+        load_settings(None, {"cassandra.password": "geheim"}, secrets_of=("kafka",))
