@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
-from cdc_program.registry_connection import registry_tls
+from cdc_program.registry_connection import check_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ class RegistryClient:
         of the settings cannot be used.
         """
         self._url = mask_url(settings.url)
-        registry_tls(settings)
+        check_certificates(settings)
         self._client = SchemaRegistryClient(_client_config(settings, timeout))
 
     def __enter__(self) -> Self:

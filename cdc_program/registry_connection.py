@@ -29,6 +29,12 @@ def registry_tls(settings: RegistrySettings) -> ssl.SSLContext:
     return context
 
 
+def check_certificates(settings: RegistrySettings) -> None:
+    """CdcError CONFIG_INVALID if a file that is set cannot be used."""
+    if settings.ssl_ca_file is not None or settings.ssl_identity_file is not None:
+        registry_tls(settings)
+
+
 def registry_login(settings: RegistrySettings) -> tuple[str, str] | None:
     """User and password for HTTP Basic; None if no user is set."""
     return (settings.username, settings.password.get_secret_value()) if settings.username else None
