@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import structlog
 
-from cdc_program.describe import mask_url, setting, settings_of, value_text
+from cdc_program.describe import mask_password_options, mask_url, setting, settings_of, value_text
 from cdc_program.errors import CdcError, Code
 from cdc_program.load import DEFAULT_ORIGIN, Loaded, load_settings
 from cdc_program.logs import configure_logging
@@ -40,16 +40,26 @@ _LOG_FLAGS = {"--log-format": "log.format", "--log-level": "log.level"}
 
 
 class Program(click.Group):
-    """The console script of a program; `tables` are the tables of cdc.toml that it uses."""
+    """The console script of a program; `tables` are the tables of cdc.toml that it uses. `secrets_of`: those whose
+    secrets every command needs, by default all of them.
+    """
 
-    def __init__(self, name: str, *, tables: Sequence[str], help: str) -> None:  # noqa: A002 - click's own name
+    def __init__(
+        self,
+        name: str,
+        *,
+        tables: Sequence[str],
+        secrets_of: Sequence[str] | None = None,
+        help: str,  # noqa: A002 - click's own name
+    ) -> None:
         super().__init__(name, help=inspect.cleandoc(help), params=_common_options())
         self.tables = tuple(tables)
+        self.secrets_of = self.tables if secrets_of is None else tuple(secrets_of)
         click.version_option(package_name="cassandra-cdc-materializer", prog_name=name)(self)
-        self.add_command(_config_group(self.tables))
+        self.add_command(_config_group(self.tables, self.secrets_of))
         self.add_command(_explain_command(name))
 
-    def program_command(
+    def program_command(  # noqa: PLR0913 - what differs by keyword
         self,
         name: str,
         *,
@@ -57,9 +67,11 @@ class Program(click.Group):
         params: Sequence[click.Parameter] = (),
         group: click.Group | None = None,
         is_service: bool = False,
+        secrets_of: Sequence[str] | None = None,
     ) -> Callable[[Callable[..., None]], click.Command]:
         """Makes a command of a function of the settings and of `params`. `flags` maps a flag to its setting. `group` is
-        the group of the command, by default the program. A service runs until it is stopped.
+        the group of the command, by default the program. A service runs until it is stopped. `secrets_of`: the tables
+        whose secrets it needs, if they are not those of the program.
 
         The command loads the settings, configures logging, and reports an error as one message and an exit status.
         """
@@ -67,7 +79,8 @@ class Program(click.Group):
         def make_command(function: Callable[..., None]) -> click.Command:
             def callback(**arguments: Any) -> None:  # noqa: ANN401 - what the command's own parameters are
                 with reported_errors(is_service=is_service):
-                    loaded = load_from_context(click.get_current_context())
+                    needed = self.secrets_of if secrets_of is None else secrets_of
+                    loaded = load_from_context(click.get_current_context(), needed)
                     configure_logging(loaded.settings.log)
                     function(loaded.settings, **arguments)
 
@@ -112,10 +125,10 @@ def setting_option(flag: str, name: str) -> click.Option:
     )
 
 
-def load_from_context(context: click.Context) -> Loaded:
-    """The settings from this command line's flags, the environment and the file."""
+def load_from_context(context: click.Context, secrets_of: Sequence[str]) -> Loaded:
+    """The settings from this command line's flags, the environment and the file, with the secrets of these tables."""
     meta = context.meta
-    return load_settings(meta.get(_CONFIG), meta.get(_OVERRIDES, {}), meta.get(_FLAG_NAMES, {}))
+    return load_settings(meta.get(_CONFIG), meta.get(_OVERRIDES, {}), meta.get(_FLAG_NAMES, {}), secrets_of)
 
 
 @contextmanager
@@ -215,12 +228,12 @@ def _store_overrides(context: click.Context, _option: click.Parameter, values: t
         context.meta.setdefault(_FLAG_NAMES, {})[name.strip()] = f"--set {name.strip()}"
 
 
-def _config_group(tables: Sequence[str]) -> click.Group:
+def _config_group(tables: Sequence[str], secrets_of: Sequence[str]) -> click.Group:
     group = click.Group("config", help="Checks and shows the settings.")
     group.add_command(
         click.Command(
             "check",
-            callback=_check,
+            callback=lambda: _check(secrets_of),
             params=_common_options(),
             help="Checks the settings file, the environment and the flags. Connects to no server.",
         )
@@ -228,7 +241,7 @@ def _config_group(tables: Sequence[str]) -> click.Group:
     group.add_command(
         click.Command(
             "show",
-            callback=lambda *, everything, as_json: _show(tables, everything=everything, as_json=as_json),
+            callback=lambda *, everything, as_json: _show(tables, secrets_of, everything=everything, as_json=as_json),
             params=[
                 click.Option(
                     ["--json", "as_json"],
@@ -273,16 +286,16 @@ def _explain(codes: list[Code]) -> None:
     click.echo("\n\n".join(map(explain, codes)) if codes else titles())
 
 
-def _check() -> None:
+def _check(secrets_of: Sequence[str]) -> None:
     with reported_errors():
-        loaded = load_from_context(click.get_current_context())
+        loaded = load_from_context(click.get_current_context(), secrets_of)
         given = sum(origin != DEFAULT_ORIGIN for origin in loaded.origins.values())
         click.echo(f"ok: {loaded.file or 'no settings file'}, {given} values set, the others are defaults")
 
 
-def _show(tables: Sequence[str], *, everything: bool, as_json: bool) -> None:
+def _show(tables: Sequence[str], secrets_of: Sequence[str], *, everything: bool, as_json: bool) -> None:
     with reported_errors():
-        loaded = load_from_context(click.get_current_context())
+        loaded = load_from_context(click.get_current_context(), secrets_of)
         shown = (
             list(Settings.model_fields) if everything else [table for table in Settings.model_fields if table in tables]
         )
@@ -303,6 +316,8 @@ def _values_as_json(loaded: Loaded, tables: Sequence[str]) -> dict[str, dict[str
                 value = "***"
             elif isinstance(value, str):
                 value = mask_url(value)
+            elif isinstance(value, list):
+                value = mask_password_options(value)
             result[known.name] = {"value": value, "origin": loaded.origins[known.name]}
     return result
 

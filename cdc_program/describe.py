@@ -15,12 +15,16 @@ from pydantic import BaseModel, SecretStr
 from cdc_program.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pydantic.fields import FieldInfo
 
 ENVIRONMENT_PREFIX = "CDC_"
-_URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@/\s]+@")
+# Up to the last @: a password may hold / and @. Database drivers also take it as a parameter.
+_URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)\S+@")
+_URL_PARAMETER = re.compile(r"([?&][^=&\s]*(?:password|passwd|pwd|secret|token)[^=&\s]*=)[^&\s'\"]+", re.IGNORECASE)
+_PASSWORD_OPTIONS = ("-pw", "--password")
+_PASSWORD_OPTION = re.compile(rf"^({'|'.join(_PASSWORD_OPTIONS)})=.*", re.DOTALL)
 _TYPE_NAMES = {
     str: "string",
     int: "integer",
@@ -70,6 +74,15 @@ class Setting:
         return value_text(self.default)
 
 
+def mask_password_options(command: Sequence[str]) -> list[str]:
+    """The words of a command, with the password after nodetool's `-pw` or `--password` masked."""
+    masked = [_PASSWORD_OPTION.sub(r"\1=***", word) for word in command]
+    for index, word in enumerate(masked[1:], 1):
+        if masked[index - 1] in _PASSWORD_OPTIONS:
+            masked[index] = "***" if word else word
+    return masked
+
+
 def value_text(value: object) -> str:
     """A value as in cdc.toml, with secrets masked; `none` for None."""
     match value:
@@ -80,7 +93,8 @@ def value_text(value: object) -> str:
         case str() | Path() | UUID():
             return f'"{mask_url(str(value))}"'
         case list():
-            return "[" + ", ".join(value_text(item) for item in value) + "]"
+            items = mask_password_options(value) if all(isinstance(item, str) for item in value) else value
+            return "[" + ", ".join(map(value_text, items)) + "]"
         case None:
             return "none"
         case _:
@@ -89,7 +103,7 @@ def value_text(value: object) -> str:
 
 def mask_url(url: str) -> str:
     """The text, with the password of each URL masked."""
-    return _URL_PASSWORD.sub(r"\1***@", url)
+    return _URL_PARAMETER.sub(r"\1***", _URL_PASSWORD.sub(r"\1***@", url))
 
 
 def table_model(table: str) -> type[BaseModel]:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException, Producer
+
+from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
     from cdc_program.settings import KafkaSettings
@@ -57,7 +63,15 @@ GROUP_REFUSED = "GROUP_AUTHORIZATION_FAILED"
 
 
 def client_config(settings: KafkaSettings) -> dict[str, object]:
-    """The properties that all clients of these brokers share; each client adds its own."""
+    """The properties that all clients of these brokers share; each client adds its own. CdcError CONFIG_INVALID if
+    librdkafka refuses them, which none of the clients would report as a wrong setting.
+    """
+    config = _properties(settings)
+    _check_properties(settings)
+    return config
+
+
+def _properties(settings: KafkaSettings) -> ClientConfig:
     config = ClientConfig(
         {
             "bootstrap.servers": settings.bootstrap_servers,
@@ -78,3 +92,27 @@ def client_config(settings: KafkaSettings) -> dict[str, object]:
         }
         config.update({name: str(file) for name, file in files.items() if file is not None})
     return config
+
+
+@lru_cache(maxsize=8)
+def _check_properties(settings: KafkaSettings) -> None:
+    """Make a client without brokers, which connects to nothing: only then does librdkafka look at files and logins."""
+    properties: dict[str, Any] = {**_properties(settings), "bootstrap.servers": "", "log_level": 0}
+    try:
+        for name in ("ssl.ca.location", "ssl.certificate.location"):
+            if name in properties and not Path(properties[name]).is_dir():
+                Path(properties[name]).open("rb").close()  # librdkafka does not name the file
+        Producer(properties)
+    except OSError as error:
+        raise _unusable(f"{error.filename}: {error.strerror}") from None
+    except KafkaException as error:
+        raise _unusable(error.args[0].str().removeprefix("Failed to create producer: ").strip()) from None
+
+
+def _unusable(reason: str) -> CdcError:
+    return CdcError(
+        Code.CONFIG_INVALID,
+        f"The settings of [kafka] cannot be used: {reason}.",
+        "Correct kafka.security_protocol, sasl_mechanism, sasl_username and sasl_password (or sasl_password_file), "
+        "ssl_ca_file, or ssl_identity_file (one PEM file with certificate and private key).",
+    )

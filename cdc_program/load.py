@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from cdc_program.combinations import check_combinations
 from cdc_program.describe import ENVIRONMENT_PREFIX, Setting, all_settings, mask_url, setting, settings_of
 from cdc_program.errors import CdcError, Code
 from cdc_program.secret_file import read_secret
@@ -60,13 +61,17 @@ class _Sources(BaseSettings, Settings):
 
 
 def load_settings(
-    file: Path | None, overrides: Mapping[str, object], flag_names: Mapping[str, str] | None = None
+    file: Path | None,
+    overrides: Mapping[str, object],
+    flag_names: Mapping[str, str] | None = None,
+    secrets_of: Collection[str] = tuple(Settings.model_fields),
 ) -> Loaded:
     """The settings of the file, the environment and the overrides.
 
     `file` None means CDC_CONFIG, or ./cdc.toml if that exists. `overrides` maps `table.key` to a flag's value,
-    `flag_names` maps it to the flag. CdcError: CONFIG_FILE for a file that cannot be read, CONFIG_UNKNOWN_KEY and
-    CONFIG_INVALID for the content of a source.
+    `flag_names` maps it to the flag. `secrets_of`: the tables whose files of secrets are read; those of other programs
+    may be on other machines, or for other users alone. CdcError: CONFIG_FILE for a file that cannot be read,
+    CONFIG_UNKNOWN_KEY and CONFIG_INVALID for the content of a source.
     """
     path = _settings_file(file)
     layers = [_environment_layer(), _flags_layer(overrides, flag_names or {})]
@@ -80,7 +85,9 @@ def load_settings(
         for table, values in layer.values.items():
             merged.setdefault(table, {}).update(values)
             origins.update({f"{table}.{key}": layer.origin_of(f"{table}.{key}") for key in values})
-    settings = _with_secret_files(Settings.model_validate(merged), origins)
+    settings = Settings.model_validate(merged)
+    check_combinations(settings, origins)
+    settings = _with_secret_files(settings, origins, secrets_of)
     return Loaded(settings, origins, path)
 
 
@@ -115,14 +122,28 @@ def _environment_layer() -> _Layer:
     variables = {
         variable: tuple(variable[len(ENVIRONMENT_PREFIX) :].lower().split("__", 1))
         for variable in os.environ
-        if variable.startswith(ENVIRONMENT_PREFIX) and "__" in variable
+        if variable.upper().startswith(ENVIRONMENT_PREFIX) and "__" in variable  # EnvSettingsSource takes any case
     }
+    _check_underscores()
     names = {f"{table}.{key}": f"environment {variable}" for variable, (table, key) in variables.items()}
     values: Values = EnvSettingsSource(_Sources)()
     for variable, (table, key) in variables.items():
         # The source omits unknown tables. They are added here, so that the error can name them.
         values.setdefault(table, {}).setdefault(key, os.environ[variable])
     return _Layer({table: found for table, found in values.items() if isinstance(found, dict)}, "environment", names)
+
+
+def _check_underscores() -> None:
+    """Refuse CDC_TABLE_KEY. Kubernetes itself makes such variables for a Service, as CDC_CASSANDRA_PORT=tcp://…"""
+    known = {each.environment_name.replace("__", "_", 1): each for each in all_settings()}
+    for variable, value in os.environ.items():
+        meant = known.get(variable.upper())
+        if meant is not None and not value.startswith("tcp://"):
+            raise CdcError(
+                Code.CONFIG_UNKNOWN_KEY,
+                f"The variable {variable} is no setting: two underscores separate table and key.",
+                f"Did you mean {meant.environment_name}? Rename or remove it.",
+            )
 
 
 def _flags_layer(overrides: Mapping[str, object], flag_names: Mapping[str, str]) -> _Layer:
@@ -202,8 +223,8 @@ def _invalid(layer: _Layer, error: ValidationError) -> CdcError:
     )
 
 
-def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
-    """The settings, with each secret `x` read from its `x_file` if that is set."""
+def _with_secret_files(settings: Settings, origins: dict[str, str], tables: Collection[str]) -> Settings:
+    """The settings, with each secret `x` of these tables read from its `x_file` if that is set."""
     updates: dict[str, Any] = {}
     for secret in all_settings():
         file_name = f"{secret.name}_file"
@@ -219,6 +240,8 @@ def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
                 f"Both {secret.name} ({origins[secret.name]}) and {file_name} ({origins[file_name]}) are set.",
                 "Remove one of them.",
             )
+        if secret.table not in tables:
+            continue
         value = SecretStr(read_secret(path, f"{file_name} in {origins[file_name]}"))
         updates[secret.table] = table.model_copy(update={secret.key: value})
         origins[secret.name] = f"{path}, by {file_name}"

@@ -8,9 +8,11 @@ A program may also take commands: POST requests with a JSON list of strings.
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import threading
-from socketserver import ThreadingMixIn
+from contextlib import suppress
+from socketserver import TCPServer, ThreadingMixIn
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -34,6 +36,7 @@ log = structlog.get_logger(__name__)
 JSON_TYPE = "application/json"
 HEALTH_SECONDS = 60.0
 IDLE_SECONDS = 10.0
+MOST_CONNECTIONS = 64
 _MAX_BODY = 1 << 20
 
 
@@ -83,8 +86,9 @@ class Operations:
         if not self._asked_port:
             return self
         try:
+            server_class = _ServerOfIPv6 if ":" in self._address else _Server
             self._server = make_server(
-                self._address, self._asked_port, self._answer, server_class=_Server, handler_class=_RequestHandler
+                self._address, self._asked_port, self._answer, server_class=server_class, handler_class=_RequestHandler
             )
         except OSError as error:
             port = self._asked_port
@@ -130,7 +134,7 @@ class Operations:
         asking first.
         """
         size = environ.get("CONTENT_LENGTH") or "0"
-        is_json = environ.get("CONTENT_TYPE") == JSON_TYPE and size.isdigit() and int(size) <= _MAX_BODY
+        is_json = environ.get("CONTENT_TYPE") == JSON_TYPE and size.isdecimal() and int(size) <= _MAX_BODY
         if environ.get("REQUEST_METHOD") != "POST" or not is_json:
             start_response("400 Bad Request", [("Content-Type", "text/plain")])
             return [b"POST a JSON list of strings\n"]
@@ -150,12 +154,45 @@ def _json(start_response: StartResponse, value: dict[str, Any], *, is_well: bool
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each connection: an idle one must block neither the others nor the program's exit."""
+    """A thread for each connection: an idle one must block neither the others nor the program's exit. A connection more
+    than MOST_CONNECTIONS ends the oldest: whoever keeps many open takes neither the program's files nor its memory.
+    """
 
     daemon_threads = True
 
+    def __init__(self, *arguments: Any) -> None:  # noqa: ANN401 - the library's own
+        self._open: dict[socket.socket, None] = {}
+        self._lock = threading.Lock()
+        super().__init__(*arguments)
+
+    def server_bind(self) -> None:
+        """As the library's, but without asking the DNS for a name that nobody needs."""
+        TCPServer.server_bind(self)
+        host, self.server_port = self.server_address[:2]
+        self.server_name = str(host)
+        self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the library's own signature
+        with self._lock:
+            if len(self._open) >= MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with suppress(OSError):  # the client has gone
+                    oldest.shutdown(socket.SHUT_RDWR)  # its own thread then closes it
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - the library's own signature
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - the library's own signature
         log.debug("request failed", client=client_address, reason=repr(sys.exception()))
+
+
+class _ServerOfIPv6(_Server):
+    address_family = socket.AF_INET6
 
 
 class _RequestHandler(WSGIRequestHandler):

@@ -13,6 +13,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
+from cdc_program.registry_connection import check_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +39,11 @@ class RegistryClient:
     """
 
     def __init__(self, settings: RegistrySettings, timeout: float = 10.0) -> None:
-        """`timeout`: of one request, in seconds. A failed request is retried twice."""
+        """`timeout`: of one request, in seconds. A failed request is retried twice. CdcError CONFIG_INVALID if a file
+        of the settings cannot be used.
+        """
         self._url = mask_url(settings.url)
+        check_certificates(settings)
         self._client = SchemaRegistryClient(_client_config(settings, timeout))
 
     def __enter__(self) -> Self:

@@ -43,7 +43,9 @@ def ask(
     """What `read` makes of the answer; with `names`, the answer to a command. CdcError PROGRAM_UNREACHABLE if no
     program answers, or if `read` raises ValueError, TypeError or KeyError.
     """
-    url = f"http://{settings.operations_address}:{settings.operations_port}/{path}"
+    address = settings.operations_address
+    host = f"[{address}]" if ":" in address else address
+    url = f"http://{host}:{settings.operations_port}/{path}"
     body = None if names is None else json.dumps(names).encode()
     request = Request(url, body, {"Content-Type": JSON_TYPE})
     opener = build_opener(ProxyHandler({}))  # no proxy: the address is on this machine

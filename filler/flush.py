@@ -12,6 +12,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from cdc_program.describe import mask_password_options
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
@@ -79,6 +80,6 @@ class Flusher:
     def _failed(self, reason: str) -> CdcError:
         return CdcError(
             Code.NODETOOL_FAILED,
-            f"{' '.join(self._command)} failed: {reason}.",
+            f"{' '.join(mask_password_options(self._command))} failed: {reason}.",
             "Set filler.nodetool to the node's own nodetool with the options it needs to connect (-h, -p, -u, -pwf).",
         )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 main = Program(
     "cassandra-materializer",
     tables=("cassandra", "kafka", "registry", "materializer", "log"),
+    secrets_of=("kafka", "registry"),
     help="Turns raw messages into row changes. It is a Spark job.",
 )
 
@@ -89,6 +90,7 @@ def rebuild(settings: Settings, table: str, *, yes: bool) -> None:
 
 @main.program_command(
     "audit",
+    secrets_of=("cassandra", "kafka", "registry"),
     params=[
         _TABLE,
         click.Option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cdc_program.registry_connection import check_certificates
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.raw_topics import RawTopics, RegistryIds
 
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
 
 def make_raw_topics(settings: Settings, cluster: str, sender: Sender) -> RawTopics:
-    """Does not call Kafka, which may be away. CdcError if the registry is needed and is unreachable or refuses."""
+    """Does not call Kafka, which may be away. CdcError if the registry is needed and is unreachable or refuses, or if
+    its certificates cannot be used: otherwise the first new table would stop the publisher.
+    """
     registry = settings.registry
+    check_certificates(registry)
     ids = RegistryIds(settings.publisher.state_directory / "registry.json", registry.url, partial(_registry, registry))
     ids.check_registry()
     return RawTopics(settings.kafka.topic_prefix, cluster, TopicAdmin(settings.kafka), sender, ids)

@@ -29,6 +29,8 @@ def move_segment(file: SegmentFile, folder: Path) -> SegmentFile:
     """
     moved = file._replace(path=folder / file.path.name)
     try:
+        if folder.samefile(file.path.parent):  # perhaps by a symbolic link: it would be removed as the old name
+            raise move_error(file, folder, "it is in that folder")
         with suppress(FileNotFoundError):  # 3.11 writes none
             _copy(file.index_path, moved.index_path)
         try:

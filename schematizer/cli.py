@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 main = Program(
     "cassandra-schematizer",
     tables=("cassandra", "kafka", "registry", "schematizer", "log"),
+    secrets_of=("kafka", "schematizer"),
     help="The schema registry. It serves the API of Confluent's Schema Registry, and a catalogue of all schemas.",
 )
 docs = click.Group("docs", help="Checks and applies documentation files, TOML or YAML.")
@@ -27,6 +28,7 @@ main.add_command(models)
 
 _DATABASE = {"--database-url": "schematizer.database_url"}
 _SERVICE = {"--url": "registry.url"}
+_SERVICE_SECRETS = ("registry",)
 _PATHS = click.Argument(["paths"], nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 _PLACE = click.Argument(["place"], metavar="MODULE:NAME")
 
@@ -86,6 +88,7 @@ def restore(settings: Settings, file: Path) -> None:
     "check",
     group=docs,
     flags=_SERVICE,
+    secrets_of=_SERVICE_SECRETS,
     params=[
         _PATHS,
         click.Option(["--offline"], is_flag=True, help="Do not compare the files with the schemas of the registry."),
@@ -103,7 +106,7 @@ def docs_check(settings: Settings, paths: tuple[Path, ...], *, offline: bool) ->
     documentation.check(settings, paths, offline=offline)
 
 
-@main.program_command("apply", group=docs, flags=_SERVICE, params=[_PATHS])
+@main.program_command("apply", group=docs, flags=_SERVICE, secrets_of=_SERVICE_SECRETS, params=[_PATHS])
 def docs_apply(settings: Settings, paths: tuple[Path, ...]) -> None:
     """Copies documentation files into the catalogue.
 
@@ -117,7 +120,11 @@ def docs_apply(settings: Settings, paths: tuple[Path, ...]) -> None:
 
 
 @main.program_command(
-    "comments", group=docs, flags=_SERVICE, params=[click.Argument(["keyspaces"], nargs=-1, required=True)]
+    "comments",
+    group=docs,
+    flags=_SERVICE,
+    secrets_of=(*_SERVICE_SECRETS, "cassandra"),
+    params=[click.Argument(["keyspaces"], nargs=-1, required=True)],
 )
 def docs_comments(settings: Settings, keyspaces: tuple[str, ...]) -> None:
     """Copies the comments of Cassandra's tables in KEYSPACES.
@@ -150,6 +157,7 @@ def models_check(settings: Settings, place: str) -> None:  # noqa: ARG001 - ever
     "register",
     group=models,
     flags=_SERVICE,
+    secrets_of=_SERVICE_SECRETS,
     params=[
         _PLACE,
         click.Option(["--namespace"], required=True, help="Namespace of the tables, such as shop."),
@@ -173,6 +181,7 @@ def models_register(settings: Settings, place: str, namespace: str, dialect: str
 @main.program_command(
     "unused",
     flags=_SERVICE,
+    secrets_of=_SERVICE_SECRETS,
     params=[
         click.Option(
             ["--days"], type=click.IntRange(1), default=90, show_default=True, help="Time without use (days)."

@@ -26,10 +26,13 @@ class SendError(Exception):
 
 
 class RegistrationTopic:
-    """A compacted topic with one partition: its key is who registered for which topic. One thread uses it."""
+    """A compacted topic with one partition: its key is who registered for which topic. One thread uses it. CdcError
+    CONFIG_INVALID if no client can be made with the settings.
+    """
 
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
         self._settings = settings
+        self._config: dict[str, Any] = client_config(settings)
         self._topic = topic
         self._producer: Producer | None = None
 
@@ -71,16 +74,15 @@ class RegistrationTopic:
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            config: dict[str, Any] = dict(client_config(self._settings))
-            self._make_topic(config)
+            self._make_topic()
             self._producer = Producer(
-                {**config, "enable.idempotence": True, "message.timeout.ms": _SEND_SECONDS * 1000},
+                {**self._config, "enable.idempotence": True, "message.timeout.ms": _SEND_SECONDS * 1000},
                 logger=LIBRDKAFKA_LOGGER,
             )
         return self._producer
 
-    def _make_topic(self, config: dict[str, Any]) -> None:
-        admin = AdminClient({**config, "log_level": 0})
+    def _make_topic(self) -> None:
+        admin = AdminClient({**self._config, "log_level": 0})
         new = NewTopic(
             self._topic,
             num_partitions=1,

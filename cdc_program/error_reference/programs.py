@@ -17,9 +17,10 @@ EXPLANATIONS = {
     ),
     Code.CONFIG_INVALID: Explanation(
         "Invalid value of a setting",
-        meaning="A setting's value has the wrong type, is out of bounds, or contradicts another setting.",
+        meaning="""A setting's value has the wrong type, is out of bounds, or contradicts another setting; or a file
+        that it names holds no certificate.""",
         cause="""cdc.toml is read strictly: `port = "9042"` is a string, not a number. Variables and flags are text, and
-        are converted. A secret and its `_file` must not both be set.""",
+        are converted. A secret and its `_file` must not both be set. A CA file needs a connection with TLS.""",
         fix="""Correct the value; the message names the place and what the setting takes. `cassandra-publisher config
         show` prints where each value comes from, `cassandra-publisher config check` checks a configuration before a
         deployment. Every program has both commands.""",
@@ -71,7 +72,7 @@ EXPLANATIONS = {
     Code.MEMORY: Explanation(
         "High memory use of the publisher",
         meaning="""An alert: for 15 minutes the publisher has held more than 128 MiB of resident memory (a filler: 96
-        MiB). Its unit and its pod end it at 256 MiB (128 MiB) and restart it. Nothing is lost; messages in flight are
+        MiB). Its unit and its pod end it at 512 MiB (128 MiB) and restart it. Nothing is lost; messages in flight are
         sent twice.""",
         cause=f"""Mutations of several MiB, or very many tables: one row of 20 MiB takes up to 189.4 MiB, one mutation
         of 60,000 rows 170.5 MiB. Messages that wait for Kafka are not the cause, because their number and size are

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 
 class Table(BaseModel):
@@ -15,10 +17,14 @@ class Table(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _from_text(cls, value: object, info: ValidationInfo) -> object:
-        """Environment and flags carry only text: `a,b` is a list, and an empty text is None where None is allowed."""
+        """Environment and flags carry only text: `a,b` is a list, and an empty text is None where None is allowed. No
+        path is empty: that would be the program's working directory.
+        """
         field = cls.model_fields[info.field_name or ""]
         if value == "" and field.default is None:
             return None
+        if value == "" and field.annotation is Path:
+            raise PydanticCustomError("empty", "It must not be empty")
         if isinstance(value, str) and get_origin(field.annotation) is list:
             return [item.strip() for item in value.split(",") if item.strip()]
         return value

@@ -36,7 +36,7 @@ class FillerSettings(Table):
         1 << 20
     )
     write_bytes: Annotated[int, Field(description="Maximum size of one write (bytes).", ge=1, le=100_000)] = 50_000
-    ttl_seconds: Annotated[int, Field(description="TTL of the filler's writes (s).", ge=1)] = 600
+    ttl_seconds: Annotated[int, Field(description="TTL of the filler's writes (s).", ge=1, le=630_720_000)] = 600
     cdc_raw_percent: Annotated[
         int,
         Field(
@@ -58,9 +58,10 @@ class FillerSettings(Table):
     ] = 300.0
     nodetool: list[str] = Field(
         default=["nodetool"],
+        min_length=1,
         description="Command that runs nodetool, with its first arguments. It flushes a Cassandra 3.11 node.",
     )
-    operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
-        "127.0.0.1"
-    )
+    operations_address: Annotated[
+        str, Field(description="Address that serves /metrics, /health and /status.", min_length=1)
+    ] = "127.0.0.1"
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9471

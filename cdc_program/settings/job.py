@@ -57,6 +57,7 @@ class JobSettings(Table):
         ),
     ] = 12.0
     operations_address: Annotated[
-        str, Field(description="Address at which the driver serves /metrics, /health, /status and /retry.")
+        str,
+        Field(description="Address at which the driver serves /metrics, /health, /status and /retry.", min_length=1),
     ] = "127.0.0.1"
     operations_port: int

@@ -14,14 +14,15 @@ from cdc_program.settings.job import JobSettings
 class MaterializerSettings(JobSettings):
     """The Spark job, `cassandra-materializer`."""
 
-    group_id: Annotated[str, Field(description="Consumer group whose committed offsets are the job's position.")] = (
-        "cassandra-materializer"
-    )
+    group_id: Annotated[
+        str, Field(description="Consumer group whose committed offsets are the job's position.", min_length=1)
+    ] = "cassandra-materializer"
     checkpoint_location: Annotated[
         str,
         Field(
             description="Directory or URI (s3://bucket/folder?region=eu-west-1) of changelogs and snapshots. All "
-            "workers must reach it."
+            "workers must reach it.",
+            min_length=1,
         ),
     ] = "/var/lib/cassandra-materializer/checkpoint"
     state_directory: Annotated[Path, Field(description="Local directory of a worker's RocksDB databases.")] = Path(

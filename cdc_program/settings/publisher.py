@@ -188,9 +188,11 @@ class PublisherSettings(Table):
         "Cassandra 3.11 reports none; the default is then /var/lib/cassandra/data.",
     )
     nodetool: list[str] = Field(
-        default=["nodetool"], description="Command that runs nodetool, with its first arguments. Snapshots need it."
+        default=["nodetool"],
+        min_length=1,
+        description="Command that runs nodetool, with its first arguments. Snapshots need it.",
     )
-    operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
-        "127.0.0.1"
-    )
+    operations_address: Annotated[
+        str, Field(description="Address that serves /metrics, /health and /status.", min_length=1)
+    ] = "127.0.0.1"
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9470

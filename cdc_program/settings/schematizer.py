@@ -13,7 +13,7 @@ from cdc_program.settings.base import Table
 class SchematizerSettings(Table):
     """The schema registry, `cassandra-schematizer`."""
 
-    host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
+    host: Annotated[str, Field(description="Address to listen on.", min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(description="Port to listen on.", ge=0, le=65535)] = 8081
     database_url: Annotated[str, Field(description="SQLAlchemy URL of the database. SQLite needs no server.")] = (
         "sqlite:////var/lib/cassandra-schematizer/registry.db"
@@ -44,9 +44,9 @@ class SchematizerSettings(Table):
             le=3600,
         ),
     ] = 15.0
-    operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
-        "127.0.0.1"
-    )
+    operations_address: Annotated[
+        str, Field(description="Address that serves /metrics, /health and /status.", min_length=1)
+    ] = "127.0.0.1"
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9473
     open_reads: Annotated[
         bool | None,

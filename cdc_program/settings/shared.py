@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
+from pydantic_core import PydanticCustomError
 
 from cdc_program.settings.base import Table
+
+
+def _check_hosts(url: str) -> str:
+    try:
+        parts = [urlsplit(each.strip()) for each in url.split(",")]  # Confluent's client takes several
+        is_usable = all(each.hostname and each.port != 0 for each in parts)
+    except ValueError:  # of the port, or of an IPv6 address
+        is_usable = False
+    if not is_usable:
+        raise PydanticCustomError("url", "It has no host, or no valid port")
+    return url
+
+
+def _check_factor(factor: int) -> int:
+    if factor == 0:
+        raise PydanticCustomError("factor", "A topic has at least one replica")
+    return factor
 
 
 class CassandraSettings(Table):
     """The connection of the publisher, the filler and `cassandra-materializer audit` to Cassandra."""
 
-    contact_points: list[str] = Field(
+    contact_points: list[Annotated[str, Field(min_length=1)]] = Field(
         default=["127.0.0.1"],
+        min_length=1,
         description="Nodes of the CDC datacenter to connect to first. The publisher and the filler connect only to the "
         "first, which must be the node on this machine. The audit connects to all nodes of its datacenter.",
     )
@@ -59,7 +79,13 @@ class KafkaSettings(Table):
         Field(description="Client certificate and its private key (PEM), if the brokers require one."),
     ] = None
     replication_factor: Annotated[
-        int, Field(description="Replication factor of each topic that is created; -1 for the broker's default.")
+        int,
+        Field(
+            description="Replication factor of each topic that is created; -1 for the broker's default.",
+            ge=-1,
+            le=32767,
+        ),
+        AfterValidator(_check_factor),
     ] = -1
     raw_partitions: Annotated[
         int,
@@ -99,9 +125,11 @@ class KafkaSettings(Table):
 class RegistrySettings(Table):
     """The connection to the schema registry, `cassandra-schematizer` or another with Confluent's API."""
 
-    url: Annotated[str, Field(description="URL of a schema registry with Confluent's API.", pattern="^https?://")] = (
-        "http://127.0.0.1:8081"
-    )
+    url: Annotated[
+        str,
+        Field(description="URL of a schema registry with Confluent's API.", pattern="^https?://"),
+        AfterValidator(_check_hosts),
+    ] = "http://127.0.0.1:8081"
     username: Annotated[
         str, Field(description="User for HTTP basic authentication, or the id of an API key; empty for none.")
     ] = ""

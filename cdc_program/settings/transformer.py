@@ -17,7 +17,8 @@ class TransformerSettings(JobSettings):
         str,
         Field(
             description="Name of the job. The committed offsets of the consumer group `<group_id>.<transformer>` are "
-            "the position of a transformer."
+            "the position of a transformer.",
+            min_length=1,
         ),
     ] = "cassandra-transformer"
     file: Annotated[Path, Field(description="Transformers file (TOML), unless the command names one.")] = Path(

@@ -9,6 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from cassandra_storage.token_ranges import TokenRange
+from cdc_program.describe import mask_password_options
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
@@ -108,6 +109,6 @@ def _replicas(output: str, keyspace: str, address: str) -> list[tuple[TokenRange
 def _failed(command: Sequence[str], reason: str) -> CdcError:
     return CdcError(
         Code.NODETOOL_FAILED,
-        f"{' '.join(command)} failed: {reason}.",
+        f"{' '.join(mask_password_options(command))} failed: {reason}.",
         "Set publisher.nodetool to the node's own nodetool with the options it needs to connect (-h, -p, -u, -pwf).",
     )

@@ -39,9 +39,21 @@ def write_backup(database: Database, path: Path) -> int:
             raw.flush()
             os.fsync(raw.fileno())
         part.replace(path)
+        _sync_folder(path.parent)
     except OSError as error:
         raise _file_error(path, str(error)) from error
+    finally:
+        part.unlink(missing_ok=True)  # leave nothing behind on a full disk
     return count
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in the folder durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def restore_backup(database: Database, path: Path) -> int:

@@ -27,11 +27,13 @@ CDC_KAFKA__TOPIC_PREFIX=shop cassandra-publisher run --set publisher.heartbeat_s
 ```
 
 - A key or a variable that is not listed here is an error, and so is a value of the wrong type. The error names the
-  file, the variable or the flag, and the most similar setting. Variables without `__` after `CDC_` are not settings.
+  file, the variable or the flag, and the most similar setting. Other variables without `__` after `CDC_` are not
+  settings, but `CDC_<TABLE>_<KEY>` of a setting, with one underscore, is an error.
+- A setting that another one switches off is an error, such as a CA file for a connection without TLS.
 - A list is `["a", "b"]` in the file and `a,b` in a variable or a flag. An empty text (`""`) unsets a path whose default
-  is none.
-- A secret may be in a separate file, named by the setting `…_file`. Setting both is an error. Prefer the file or the
-  variable to the flag: other users of the machine can see flags.
+  is none; any other path must not be empty.
+- A secret may be in a separate file, named by the setting `…_file`. Setting both is an error. A program reads only the
+  files of secrets that it needs. Prefer the file or the variable to the flag: other users of the machine can see flags.
 - `config check` validates all settings. `config show` prints each value with its origin, secrets masked (`--json` for
   programs, `--all` for the tables of the other programs).
 

@@ -64,6 +64,22 @@ def test_options_stand_before_or_behind_the_command(program: Program, seen: list
     assert [(each.kafka.raw_partitions, each.kafka.topic_prefix) for each in seen] == [(3, "a"), (3, "a")]
 
 
+def test_a_command_needs_only_its_own_secrets(program: Program, seen: list[Settings], tmp_path: Path) -> None:
+    main = Program("cassandra-other", tables=("cassandra", "kafka"), secrets_of=("kafka",), help="Another.")
+    main.program_command("run")(seen.append)
+    main.program_command("audit", secrets_of=("cassandra",))(seen.append)
+    (tmp_path / "cdc.toml").write_text('[cassandra]\npassword_file = "/none"\n')
+    for each, arguments, status in (
+        (program, ["run"], 0),
+        (main, ["run"], 0),
+        (main, ["config", "check"], 0),
+        (main, ["config", "show"], 0),
+        (main, ["audit"], Code.CONFIG_FILE.exit_status),
+    ):
+        assert CliRunner().invoke(each, arguments).exit_code == status
+    assert len(seen) == 2
+
+
 def test_help_shows_settings_and_defaults(program: Program) -> None:
     text = " ".join(CliRunner().invoke(program, ["run", "--help"]).output.split())
     assert '--prefix STRING First part of every topic\'s name. Overrides kafka.topic_prefix. [default: "cdc"]' in text
@@ -103,11 +119,16 @@ def test_config_check(program: Program, tmp_path: Path) -> None:
 def test_config_show_masks_secrets_and_tells_origins(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_KAFKA__SASL_PASSWORD", "geheim")
     monkeypatch.setenv("CDC_SCHEMATIZER__DATABASE_URL", "postgresql://registry:geheim@db/registry")
+    monkeypatch.setenv("CDC_PUBLISHER__NODETOOL", "nodetool,-pw,geheim,--ssl")
     shown = CliRunner().invoke(program, ["config", "show", "--all"]).output
     assert 'sasl_password = "***"' in shown
     assert "# environment CDC_KAFKA__SASL_PASSWORD" in shown
     assert "postgresql://registry:***@db/registry" in shown
+    assert 'nodetool = ["nodetool", "-pw", "***", "--ssl"]' in shown
     assert "geheim" not in shown
+    everything = CliRunner().invoke(program, ["config", "show", "--all", "--json"]).output
+    assert "geheim" not in everything
+    assert json.loads(everything)["publisher.nodetool"]["value"] == ["nodetool", "-pw", "***", "--ssl"]
     values = json.loads(CliRunner().invoke(program, ["config", "show", "--json"]).output)
     assert values["kafka.sasl_password"] == {"value": "***", "origin": "environment CDC_KAFKA__SASL_PASSWORD"}
     assert values["kafka.raw_partitions"] == {"value": 8, "origin": "default"}

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_program.describe import all_settings
+from cdc_program.describe import all_settings, mask_url
 from cdc_program.errors import CdcError, Code
 from cdc_program.load import load_settings
 from cdc_program.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+OPERATIONS_TABLES = [known.table for known in all_settings() if known.key == "operations_address"]
 
 
 @pytest.fixture(autouse=True)
@@ -199,3 +201,138 @@ def test_any_text_is_a_value_or_one_error(name: str, text: str) -> None:
         return
     assert refusal.code in (Code.CONFIG_INVALID, Code.CONFIG_FILE)
     assert name in refusal.problem
+
+
+@pytest.mark.parametrize("name", [known.name for known in all_settings() if known.type_text == "path"])
+def test_no_path_is_the_working_directory(name: str) -> None:
+    """As of a variable whose value is another variable, which is not set."""
+    value = {known.name: known.default for known in all_settings()}[name]
+    if value is None:
+        table, _, key = name.partition(".")
+        assert getattr(getattr(load_settings(None, {name: ""}).settings, table), key) is None
+    else:
+        assert name in refused(Code.CONFIG_INVALID, {name: ""}).problem
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cassandra.contact_points",
+        "publisher.nodetool",
+        "filler.nodetool",
+        "materializer.group_id",
+        "materializer.checkpoint_location",
+        "transformer.group_id",
+        "schematizer.host",  # an empty address is that of all networks
+        *(f"{table}.operations_address" for table in OPERATIONS_TABLES),
+    ],
+)
+def test_what_a_program_cannot_do_without_is_not_empty(name: str) -> None:
+    assert name in refused(Code.CONFIG_INVALID, {name: ""}).problem
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kafka.replication_factor", "0"),
+        ("kafka.replication_factor", "-2"),
+        ("filler.ttl_seconds", "630720001"),
+        ("registry.url", "http://"),
+        ("registry.url", "http://registry:port"),
+        ("registry.url", "http://[::1"),
+        ("registry.url", "http://registry:8081,http://"),
+    ],
+)
+def test_what_no_server_takes_is_refused_here(name: str, value: str) -> None:
+    assert name in refused(Code.CONFIG_INVALID, {name: value}).problem
+
+
+def test_a_registry_may_have_several_hosts() -> None:
+    url = "http://one:8081, https://[::1]:8081"
+    assert load_settings(None, {"registry.url": url}).settings.registry.url == url
+
+
+@pytest.mark.parametrize("variable", ["CDC_KAFKA_BOOTSTRAP_SERVERS", "cdc_kafka_bootstrap_servers"])
+def test_one_underscore_is_too_few(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "kafka:9092")
+    error = refused(Code.CONFIG_UNKNOWN_KEY)
+    assert variable in error.problem
+    assert "CDC_KAFKA__BOOTSTRAP_SERVERS" in error.fix
+
+
+def test_what_kubernetes_says_of_a_service_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a Service that is named cdc-schematizer, in each pod of its namespace."""
+    monkeypatch.setenv("CDC_SCHEMATIZER_PORT", "tcp://10.96.0.7:8081")
+    monkeypatch.setenv("CDC_SCHEMATIZER_SERVICE_HOST", "10.96.0.7")
+    assert load_settings(None, {}).settings == Settings()
+
+
+def test_small_letters_are_no_way_past_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("cdc_kafak__topic_prefix", "x")
+    assert "cdc_kafak__topic_prefix" in refused(Code.CONFIG_UNKNOWN_KEY).problem
+
+
+@pytest.mark.parametrize(
+    ("overrides", "has_no_effect"),
+    [
+        ({"kafka.ssl_ca_file": "/ca.pem"}, "kafka.ssl_ca_file"),
+        (
+            {"kafka.ssl_identity_file": "/me.pem", "kafka.security_protocol": "SASL_PLAINTEXT"},
+            "kafka.ssl_identity_file",
+        ),
+        ({"kafka.sasl_username": "me"}, "kafka.sasl_username"),
+        ({"kafka.sasl_username": "me", "kafka.security_protocol": "SSL"}, "kafka.sasl_username"),
+        ({"cassandra.ssl_ca_file": "/ca.pem"}, "cassandra.ssl_ca_file"),
+        ({"registry.ssl_ca_file": "/ca.pem", "registry.url": "http://registry"}, "registry.ssl_ca_file"),
+        ({"registry.username": "me", "registry.url": "http://you:geheim@registry"}, "registry.username"),
+        ({"publisher.processed_segments": "/var/lib/cassandra/cdc_raw"}, "publisher.processed_segments"),
+        ({"publisher.spool_directory": "/var/lib/cassandra/cdc_raw/spool"}, "publisher.spool_directory"),
+        ({"kafka.max_compaction_lag_hours": "24"}, "kafka.max_compaction_lag_hours"),
+    ],
+)
+def test_no_setting_is_silently_without_effect(overrides: dict[str, object], has_no_effect: str) -> None:
+    error = refused(Code.CONFIG_INVALID, overrides)
+    assert error.problem.startswith(f"{has_no_effect} (--set)")
+    assert "geheim" not in str(error)
+
+
+def test_the_default_bound_of_compaction_gives_way() -> None:
+    load_settings(None, {"kafka.min_compaction_lag_hours": "1000"})
+    load_settings(None, {"kafka.min_compaction_lag_hours": "24", "kafka.max_compaction_lag_hours": "24"})
+    load_settings(None, {"kafka.max_compaction_lag_hours": "0"})
+
+
+def test_connections_with_tls_and_a_login_are_taken() -> None:
+    files = {f"{table}.ssl_ca_file": "/ca.pem" for table in ("cassandra", "kafka", "registry")}
+    kafka = {"kafka.security_protocol": "SASL_SSL", "kafka.sasl_username": "me", "kafka.sasl_password": "geheim"}
+    more = {"cassandra.ssl": "true", "registry.url": "https://registry", "registry.username": "me"}
+    load_settings(None, {**files, **kafka, **more})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:geheim@db/registry",
+        "postgresql://me:ge/heim@db/registry",  # SQLAlchemy takes it as a password
+        "postgresql://me:gehe@im@db/registry",
+        "postgresql+psycopg://db/registry?user=me&password=geheim&sslmode=require",
+    ],
+)
+def test_the_password_of_a_url_is_masked(url: str) -> None:
+    shown = mask_url(f"'{url}'")
+    assert "heim" not in shown
+    assert "gehe" not in shown
+    assert shown.startswith("'postgresql")
+    assert "db/registry" in shown
+
+
+def test_a_secret_that_another_program_reads_need_not_be_here(tmp_path: Path) -> None:
+    """All programs read one cdc.toml; the registry's machine has no password of Cassandra's."""
+    (tmp_path / "cdc.toml").write_text('[cassandra]\npassword_file = "/none"\n[kafka]\nsasl_password_file = "secret"\n')
+    (tmp_path / "secret").write_text("geheim")
+    settings = load_settings(None, {}, secrets_of=("kafka",)).settings
+    assert settings.kafka.sasl_password.get_secret_value() == "geheim"
+    assert settings.cassandra.password.get_secret_value() == ""
+    refused(Code.CONFIG_FILE)
+    with pytest.raises(CdcError, match=r"Both cassandra\.password"):
+        load_settings(None, {"cassandra.password": "geheim"}, secrets_of=("kafka",))

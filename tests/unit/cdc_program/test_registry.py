@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from cdc_program.settings import RegistrySettings
+from cdc_program.topic_assignment import TopicAssigner
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
@@ -159,3 +160,14 @@ def test_credentials_are_sent_and_not_told(stranger: str) -> None:
     settings = RegistrySettings(url=stranger, username="user", password=SecretStr("geheim"))
     assert "geheim" not in str(refused(settings, Code.REGISTRY_REFUSED))
     assert Answering.authorization == "Basic dXNlcjpnZWhlaW0="
+
+
+@pytest.mark.parametrize("name", ["ssl_ca_file", "ssl_identity_file"])
+@pytest.mark.parametrize("file", ["/none.pem", __file__])
+def test_a_file_that_holds_no_certificate_is_a_wrong_setting(name: str, file: str) -> None:
+    settings = RegistrySettings.model_validate({"url": "https://registry", name: file})
+    for connect in (RegistryClient, TopicAssigner):
+        with pytest.raises(CdcError, match=file) as caught:
+            connect(settings)
+        assert caught.value.code is Code.CONFIG_INVALID
+        assert name in caught.value.fix

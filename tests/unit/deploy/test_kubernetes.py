@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from cdc_program.describe import all_settings, setting
+from cdc_program.kafka import client_config
 from cdc_program.load import load_settings
 from cdc_program.operations import Operations
 from local_stack.install.commands import REQUIREMENTS
@@ -34,6 +35,7 @@ from tests.support.deploy.kubernetes import (
     named,
     pods,
 )
+from tests.support.e2e.certificates import Authority
 from tests.support.http_get import get
 from tools.kubernetes_schemas import MANIFESTS
 from transformer.cli import main as transformer
@@ -141,11 +143,11 @@ def test_a_program_takes_its_settings(program: str, tmp_path: Path, monkeypatch:
     own = getattr(settings, program)
     assert own.operations_address == "0.0.0.0"  # noqa: S104 - a pod's own
     assert own.operations_port == container.ports[program] == setting(f"{program}.operations_port").default
-    if program != "schematizer":
-        password = settings.cassandra.password if program == "filler" else settings.kafka.sasl_password
-        assert password.get_secret_value() == "from the Secret"
-    if program == "publisher" or program in JOBS:
+    password = settings.cassandra.password if program == "filler" else settings.kafka.sasl_password
+    assert password.get_secret_value() == "from the Secret"
+    if program != "filler":  # the others make clients of Kafka when they start
         assert mounted[str(settings.kafka.ssl_ca_file)] == "kafka-ca"
+        client_config(settings.kafka.model_copy(update={"ssl_ca_file": Authority(tmp_path).file}))
     if program in JOBS:  # the settings travel with the tasks, and the files that they name do not
         assert mounted_files(CONTAINERS[EXECUTORS[program]]) == {str(settings.kafka.ssl_ca_file): "kafka-ca"}
 
@@ -265,6 +267,8 @@ def test_a_node_has_as_much_memory_under_systemd() -> None:
         limit = container_of(program).spec["resources"]["limits"]["memory"]
         unit = (ROOT / "deploy" / "systemd" / f"cassandra-{program}.service").read_text()
         assert f"MemoryMax={limit.removesuffix('i')}" in unit.splitlines()
+        says = RULES[f"Cdc{program.capitalize()}Grows"]["annotations"]["description"]
+        assert says.endswith(f"restarts it at {limit.removesuffix('Mi')} MiB.")
 
 
 @pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget", "NetworkPolicy"])

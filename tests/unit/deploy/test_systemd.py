@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.settings import Settings
+from materializer.job.spark_session import END_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,19 @@ def test_it_starts_again_but_for_what_only_a_person_mends(unit: Path) -> None:
     found = service(unit)
     assert (found["Restart"], found["RestartPreventExitStatus"]) == ("on-failure", "2")
     assert found["NoNewPrivileges"] == "yes"
+
+
+@each_unit
+def test_no_core_holds_what_it_had_in_memory(unit: Path) -> None:
+    assert service(unit)["LimitCORE"] == "0"
+
+
+@pytest.mark.parametrize("job", ["materializer", "transformer"])
+def test_a_driver_has_time_to_end_its_batch(job: str) -> None:
+    """By default systemd ends Spark's own processes at the same time."""
+    unit = service(ROOT / "deploy" / "systemd" / f"cassandra-{job}.service")
+    assert unit["KillMode"] == "mixed"
+    assert float(unit["TimeoutStopSec"]) > END_SECONDS
 
 
 def test_they_may_write_where_the_settings_say() -> None:

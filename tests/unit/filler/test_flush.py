@@ -47,3 +47,10 @@ def test_a_flush_that_fails_is_reported_with_its_output() -> None:
     wait_until(has_failed, "the failure", 5.0)
     assert not flusher.is_running
     assert flusher.completed == 0
+
+
+def test_a_flush_that_fails_does_not_tell_its_password() -> None:
+    with pytest.raises(CdcError) as caught:
+        Flusher(["/none/nodetool", "-pw", "geheim"]).start()
+    assert "/none/nodetool -pw *** flush failed" in caught.value.problem
+    assert "geheim" not in str(caught.value)

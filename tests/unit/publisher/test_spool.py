@@ -326,6 +326,16 @@ def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw
         assert kept[0].index_path.exists()
 
 
+def test_a_segment_is_not_moved_to_where_it_is(tmp_path: Path, cdc_raw: Path) -> None:
+    fill(cdc_raw, 1)
+    file = list_cdc_segments(cdc_raw)[0]
+    (tmp_path / "link").symlink_to(cdc_raw)
+    with pytest.raises(CdcError) as caught:
+        open_segment_disposal(PublisherSettings(processed_segments=str(tmp_path / "link"))).dispose(file)
+    assert caught.value.code is Code.SEGMENTS_STUCK
+    assert all(each.exists() for each in (file.path, file.index_path))
+
+
 def test_a_published_segment_that_the_node_links_again_goes_again(tmp_path: Path, cdc_raw: Path) -> None:
     """The node has crashed before it flushed the segment: the commit log still had its own link."""
     fill(cdc_raw, 1)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,7 +34,6 @@ from tests.support.schematizer.consistency import problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from schematizer.security.keys import NewApiKey
 
@@ -124,6 +126,30 @@ def test_a_backup_of_a_running_registry_is_of_one_moment(tmp_path: Path, databas
     assert len(set(counts)) >= 4, "nothing was registered between two backups"
     restore_backup(empty, tmp_path / "backup")
     assert empty.read(problems) == []
+
+
+def test_a_backup_is_on_the_disk_and_so_is_its_name(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(str(Path(f"/proc/self/fd/{handle}").readlink())))
+    (tmp_path / "backups").mkdir()
+    write_backup(database, tmp_path / "backups" / "registry.gz")
+    assert [name.removeprefix(f"{tmp_path}/") for name in synced] == ["backups/registry.gz.part", "backups"]
+
+
+def test_a_full_disk_keeps_nothing_of_a_backup(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    (tmp_path / "backups").mkdir()
+    with pytest.raises(CdcError, match="No space left") as caught:
+        write_backup(database, tmp_path / "backups" / "registry.gz")
+    assert caught.value.code is Code.BACKUP
+    assert list((tmp_path / "backups").iterdir()) == []
 
 
 def test_a_database_in_use_is_not_filled(tmp_path: Path, database: Database, empty: Database) -> None:

@@ -54,3 +54,13 @@ def test_a_nodetool_that_fails_says_so() -> None:
         Nodetool(failing).take_snapshot("ks", "t", "tag")
     with pytest.raises(CdcError, match=r"publisher\.nodetool"):
         Nodetool(["/nowhere/nodetool"]).clear_snapshot("ks", "tag")
+
+
+@pytest.mark.parametrize("options", [["-u", "cdc", "-pw", "geheim"], ["--username=cdc", "--password=geheim"]])
+def test_a_nodetool_that_fails_does_not_tell_its_password(options: list[str]) -> None:
+    """The error is in the log, and in /status, which anyone may ask for."""
+    with pytest.raises(CdcError) as caught:
+        Nodetool(["false", *options]).clear_snapshot("shop", "a")
+    assert "geheim" not in str(caught.value)
+    assert "cdc" in caught.value.problem
+    assert "clearsnapshot -t a -- shop" in caught.value.problem
