@@ -52,8 +52,9 @@ class TableSchemas:
         self.requests: dict[bytes, int] = {}
 
     def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
-        """Add messages of the topic, (key, value), and log which tables need a snapshot since the last call or no longer
-        do. CdcError if one cannot be read.
+        """Add messages of the topic, (key, value). Then log which tables need a snapshot, or none any more.
+
+        CdcError if a message cannot be read.
         """
         before = dict(self._needs_snapshot_since)
         for key, value in messages:
