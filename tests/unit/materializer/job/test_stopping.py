@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
+from unittest.mock import MagicMock
 
 import pytest
 
 from materializer.job.stopping import stop_signals
+from materializer.job.streaming import StreamingWorkers
 
 SECONDS = 10.0
 
@@ -30,3 +32,13 @@ def test_without_a_signal_it_goes_on() -> None:
     with stop_signals(stop):
         pass
     assert (stop.is_set(), threading.active_count()) == (False, threads)
+
+
+def test_a_job_whose_jvm_got_the_signal_too_stops_cleanly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StreamingWorkers, "stop", MagicMock(side_effect=ConnectionRefusedError))
+    workers = StreamingWorkers.__new__(StreamingWorkers)
+    workers._context = MagicMock()
+    with pytest.raises(ConnectionRefusedError), workers:
+        workers._context._jsc.sc().isStopped.return_value = False
+    with workers:
+        workers._context._jsc.sc.side_effect = ConnectionRefusedError
