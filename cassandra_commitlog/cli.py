@@ -97,8 +97,10 @@ def dump(  # noqa: PLR0913  one for each option
                 printed += 1
                 out.write(json_line(shown))
     out.flush()
-    if names and not printed:
-        click.echo(f"no mutation of {', '.join(names)}; cassandra-commitlog info lists the tables", err=True)
+    if (names or key is not None) and not printed:
+        of = f" of {', '.join(names)}" if names else ""
+        with_key = "" if key is None else f" with the key {key}"
+        click.echo(f"no mutation{of}{with_key}; cassandra-commitlog info lists the tables", err=True)
     if unknown:
         click.echo(f"{unknown} mutations of unknown tables or columns: use --schema", err=True)
     if problems:

@@ -94,12 +94,13 @@ def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
     out = sys.stdout.buffer
     if sys.stdout.isatty():
         sstables.hide_progress()
-    problems = 0
+    problems = printed = 0
     for file in sstables.files:
         try:
             with sstables.open(file) as sstable:
                 for line in sstable_lines(sstable, Filter(key), with_values=with_values):
                     sstables.step(sstable)
+                    printed += 1
                     out.write(json_line(line))
         except (FormatError, OSError) as error:
             problems += 1
@@ -108,6 +109,7 @@ def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
             click.echo(_problem(file, error), err=True)
     out.flush()
     sstables.clear_progress()
+    _say_if_no_key(key, printed)
     if problems:
         sys.exit(PROBLEMS_FOUND)
 
@@ -135,11 +137,12 @@ def merge(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None
         tables = sstables.tables()
     except (FormatError, DamagedTableError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    problems = 0
+    problems = printed = 0
     for table in tables:
         try:
             for line in merged_lines(table, table.purger(int(time.time())), Filter(key), with_values=with_values):
                 sstables.step_merged(table)
+                printed += 1
                 out.write(json_line(line))
         except (FormatError, DamagedTableError, OSError) as error:
             problems += 1
@@ -148,8 +151,14 @@ def merge(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None
             click.echo(str(error), err=True)
     out.flush()
     sstables.clear_progress()
+    _say_if_no_key(key, printed)
     if problems:
         sys.exit(PROBLEMS_FOUND)
+
+
+def _say_if_no_key(key: str | None, printed: int) -> None:
+    if key is not None and not printed:
+        click.echo(f"no partition with the key {key}", err=True)
 
 
 @group.command("verify")

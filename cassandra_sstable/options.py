@@ -38,10 +38,16 @@ def _files(_context: click.Context, _parameter: click.Parameter, paths: tuple[Pa
 
 
 def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> list[TableMetadata]:
-    try:
-        return [table for path in paths for table in read_file(path)]
-    except (FormatError, OSError) as error:
-        raise click.BadParameter(str(error)) from None
+    found = []
+    for path in paths:
+        try:
+            tables = read_file(path)
+        except (FormatError, OSError) as error:
+            raise click.BadParameter(str(error)) from None
+        if not tables:
+            raise click.BadParameter(f"no table found ({path.name})")
+        found += tables
+    return found
 
 
 def sstable_options(command: Callable[..., None]) -> Callable[..., None]:

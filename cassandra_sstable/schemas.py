@@ -98,6 +98,8 @@ def read_file(path: Path) -> list[TableMetadata]:
 
 def read_data_folder(folder: Path) -> list[TableMetadata]:
     """The tables and views in the SSTables of system_schema under a node's data directory. FormatError, OSError."""
+    if not (folder / KEYSPACE).is_dir():
+        raise FormatError(f"no data directory of a node: it has no {KEYSPACE}", segment=folder.name)
     keyspaces: dict[bytes, KeyspaceRows] = {}
     for file in find_sstables(folder / KEYSPACE):
         table_id = file.table_name[2]

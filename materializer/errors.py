@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import traceback
 from typing import TYPE_CHECKING
@@ -12,9 +13,20 @@ from cdc_program.errors import CdcError, Code
 from materializer.records import UnreadableError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from materializer.records import RawPartition
 
 _WITHOUT_VALUES = (CdcError, FormatError, MessageError, UnreadableError)  # their texts hold no row values
+
+
+def no_raw_topic(name: str, topics: Iterable[str]) -> CdcError:
+    """CdcError(CONFIG_INVALID) for a table that an operator has named. `topics`: all that exist."""
+    start, _, table = name.partition(".raw.")
+    tables = [each.removeprefix(f"{start}.raw.") for each in topics if each.startswith(f"{start}.raw.")]
+    similar = difflib.get_close_matches(table, tables, n=1, cutoff=0.7)
+    fix = f"Did you mean {similar[0]}?" if similar else f"Correct the table's name, or kafka.topic_prefix ({start})."
+    return CdcError(Code.CONFIG_INVALID, f"There is no raw topic {name}.", fix)
 
 
 def partition_count_changed(topic: str, before: int, now: int) -> CdcError:

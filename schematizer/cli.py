@@ -67,7 +67,7 @@ def backup(settings: Settings, file: Path) -> None:
     from schematizer.model.backup import write_backup
     from schematizer.model.database import opened
 
-    with opened(settings.schematizer.database_url) as database:
+    with opened(settings.schematizer.database_url, must_exist=True) as database:
         click.echo(f"{write_backup(database, file)} rows in {file}")
 
 

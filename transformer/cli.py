@@ -56,8 +56,8 @@ def check(settings: Settings, file: Path | None) -> None:
     """
     from transformer.job.run import check_transformers  # noqa: PLC0415 - as above
 
-    check_transformers(settings, file or settings.transformer.file)
-    click.echo("ok")
+    unchecked = check_transformers(settings, file or settings.transformer.file)
+    click.echo(f"ok, except for those without a source: {', '.join(unchecked)}" if unchecked else "ok")
 
 
 def _status_text(status: dict[str, Any]) -> str:

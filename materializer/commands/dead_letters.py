@@ -12,6 +12,7 @@ from cdc_messages.topics import partition_for, table_of
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from materializer.commands.stored_partitions import read_positions
+from materializer.errors import no_raw_topic
 from materializer.fold.row_updates import decode_record, read_update
 from materializer.job.planner import raw_topic_pattern
 from materializer.job.processor import table_catalog
@@ -28,25 +29,33 @@ if TYPE_CHECKING:
 
 def list_dead_letters(settings: Settings, table: str | None) -> None:
     """Print the dead-lettered messages of a table, or of all tables."""
-    for topic in find_raw_topics(settings.kafka, table):
-        for letter in unresolved_dead_letters(settings.kafka, topic):
-            click.echo(_describe(letter))
+    letters = [
+        letter
+        for topic in find_raw_topics(settings.kafka, table)
+        for letter in unresolved_dead_letters(settings.kafka, topic)
+    ]
+    for letter in letters:
+        click.echo(_describe(letter))
+    click.echo(f"{len(letters)} messages dead-lettered", err=True)
 
 
 def replay_dead_letters(settings: Settings, table: str | None) -> None:
     """Send every message that can be read now to its raw topic again."""
     table_schemas = read_table_schemas(settings.kafka)
     counts = Topics(settings.kafka).partition_counts()
+    found = sent = 0
     for topic in find_raw_topics(settings.kafka, table):
         catalog = table_catalog(table_schemas.for_table(table_of(topic)))
         messages = []
         for letter in unresolved_dead_letters(settings.kafka, topic):
             problem = _find_problem(letter, catalog)
-            click.echo(f"{_describe(letter)}: {problem or 'sent again'}")
+            found, sent = found + 1, sent + (problem is None)
+            click.echo(f"{_describe(letter)}: {'sent again' if problem is None else f'not sent: {problem}'}")
             if problem is None:
                 numbers = [partition_for(letter.key, counts[topic])] if letter.key else _gap_places(settings, letter)
                 messages += [Message(topic, number, letter.key, letter.value) for number in numbers]
         send_all(settings.kafka, messages)
+    click.echo(f"{sent} of {found} messages sent", err=True)
 
 
 def discard_dead_letter(settings: Settings, letter_id: str) -> None:
@@ -76,7 +85,7 @@ def find_raw_topics(settings: KafkaSettings, table: str | None) -> list[str]:
         return found
     wanted = f"{settings.topic_prefix}.raw.{table}"
     if wanted not in found:
-        raise CdcError(Code.CONFIG_INVALID, f"There is no raw topic {wanted}.", "Name a table as keyspace.table.")
+        raise no_raw_topic(wanted, found)
     return [wanted]
 
 

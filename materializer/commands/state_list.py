@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from materializer.commands.stored_partitions import list_stored_partitions, read_positions, restored
+from materializer.commands.stored_partitions import describe_place, list_stored_partitions, read_positions, restored
 from materializer.exactly_once.position import Position
 from materializer.job.wiring import object_store
 from materializer.kafka import Topics
@@ -49,6 +49,9 @@ def list_states(settings: Settings, *, as_json: bool, with_topics: bool) -> None
     if as_json:
         for each in found:
             click.echo(json.dumps(each))
+    if not found:
+        click.echo(f"No state is stored: {describe_place(settings.materializer)}.", err=True)
+    if as_json or not found:
         return
     columns = (*_COLUMNS, "topics") if with_topics else _COLUMNS
     rows = [columns, *(tuple(map(_text, each.values())) for each in found)]

@@ -15,6 +15,7 @@ from cdc_messages.topics import partition_for, raw_topic
 from cdc_messages.update_json import deletion_json, update_json
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions, restored
+from materializer.errors import no_raw_topic
 from materializer.fold.repairs import Repair, read_repairs
 from materializer.fold.schema_change import read_shown, shown_schema
 from materializer.fold.snapshots import SnapshotProgress, read_snapshots
@@ -53,9 +54,10 @@ def show_cassandra_partition(settings: Settings, table: str, key: Sequence[str],
     keyspace, _, name = table.partition(".")
     schemas = read_table_schemas(settings.kafka).for_table((keyspace, name))
     topic = raw_topic(settings.kafka.topic_prefix, keyspace, name)
-    count = Topics(settings.kafka).partition_counts().get(topic)
+    counts = Topics(settings.kafka).partition_counts()
+    count = counts.get(topic)
     if not schemas or not count:
-        raise CdcError(Code.CONFIG_INVALID, f"The table {table} has no raw topic.", "Name the table as keyspace.table.")
+        raise no_raw_topic(topic, counts)
     catalog = table_catalog(schemas)
     partition_key = serialize_key(catalog.newest_of(list(catalog.newest)[-1])[1], key)
     raw_partition = RawPartition(topic, partition_for(partition_key, count))
@@ -79,7 +81,7 @@ def serialize_key(table: TableMetadata, texts: Sequence[str]) -> bytes:
     if len(texts) != len(columns):
         names = ", ".join(column.name for column in columns)
         raise _invalid_key(
-            f"{table.keyspace}.{table.name} has the partition key ({names}), but {len(texts)} values were given"
+            f"the table {table.keyspace}.{table.name} has the partition key ({names}), not {len(texts)} values"
         )
     values = [_value(column.type, text) for column, text in zip(columns, texts, strict=True)]
     if len(values) == 1:

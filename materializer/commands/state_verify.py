@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from cdc_program.errors import CdcError, Code
-from materializer.commands.stored_partitions import list_stored_partitions, read_positions
+from materializer.commands.stored_partitions import describe_place, list_stored_partitions, read_positions
 from materializer.job.wiring import object_store
 from materializer.store.checkpoints import CheckpointStore
 from materializer.store.object_store import MissingFileError
@@ -44,6 +44,12 @@ def verify_states(settings: Settings, names: Sequence[str]) -> None:
     store = object_store(settings.materializer)
     group = settings.materializer.group_id
     raw_partitions = [each for each in list_stored_partitions(store, group) if not names or str(each) in names]
+    if not raw_partitions and not names:
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"No state is stored: {describe_place(settings.materializer)}.",
+            "Set materializer.checkpoint_location and materializer.group_id as the job has them.",
+        )
     unknown = set(names) - {str(each) for each in raw_partitions}
     if unknown:
         raise CdcError(

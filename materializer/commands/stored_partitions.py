@@ -18,10 +18,15 @@ from materializer.store.rocksdb import open_local_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.settings import Settings
+    from cdc_program.settings import MaterializerSettings, Settings
     from materializer.exactly_once.position import Position
     from materializer.store.object_store import ObjectStore
     from materializer.store.rocksdb import LocalStore
+
+
+def describe_place(settings: MaterializerSettings) -> str:
+    """Where list_stored_partitions looks, for an operator."""
+    return f"the checkpoint location {settings.checkpoint_location} has no folder {settings.group_id}"
 
 
 def list_stored_partitions(store: ObjectStore, group: str) -> list[RawPartition]:

@@ -21,14 +21,15 @@ def spark_errors(context: SparkContext) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if _has_ended(context):
+        if has_ended(context):
             raise _spark_ended() from error
         if isinstance(error, CdcError):
             raise
         raise spark_failed(error) from error
 
 
-def _has_ended(context: SparkContext) -> bool:
+def has_ended(context: SparkContext) -> bool:
+    """Return whether Spark, or its JVM, has ended."""
     try:
         return bool(context._jsc.sc().isStopped())  # noqa: SLF001
     except Exception:  # noqa: BLE001 - the JVM does not answer, for which Py4J has several errors

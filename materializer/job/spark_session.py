@@ -6,11 +6,11 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import time
 import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyspark
@@ -111,15 +111,14 @@ def _refuse_connect() -> None:
 
 
 def _start_session(settings: JobSettings) -> SparkSession:
-    """A session whose own SIGINT handler is removed."""
+    """A session. KeyboardInterrupt ends Spark, too."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault(ARENAS, ARENAS_AT_MOST)  # of the JVM that this process starts
-    is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT)
     conf = SparkConf()
     conf.setAll(list(session_options(settings).items()))
     try:
-        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        with _sigint_kept():
+            session = SparkSession.builder.config(conf=conf).getOrCreate()
         context = session.sparkContext
         if is_submitted():
             _make_jvm_wait_for_driver(context)
@@ -127,9 +126,22 @@ def _start_session(settings: JobSettings) -> SparkSession:
         server.handle_error = lambda *_: None  # it would print a trace once the JVM is gone
     except Exception as error:
         raise spark_failed(error) from error
-    if is_main:
-        signal.signal(signal.SIGINT, handler)
+    except KeyboardInterrupt:
+        if (begun := SparkContext._active_spark_context) is not None:  # noqa: SLF001 - there is no session yet
+            _stop_context(begun)
+        raise
     return session
+
+
+@contextmanager
+def _sigint_kept() -> Iterator[None]:
+    """Let PySpark set no handler of SIGINT: its own calls the JVM within another call, and takes that call's answer."""
+    pyspark_module = vars(sys.modules[SparkContext.__module__])
+    pyspark_module["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
+    try:
+        yield
+    finally:
+        pyspark_module["signal"] = signal
 
 
 def _check(context: SparkContext) -> None:

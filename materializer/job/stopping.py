@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import structlog
@@ -86,9 +87,17 @@ def stop_signals(stop: threading.Event) -> Iterator[None]:
         yield
         return
 
-    def request(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
+    asked = SimpleQueue[bool]()  # its `put` may interrupt itself; Event.set would wait for the lock that it interrupts
 
+    def request(_number: int, _frame: FrameType | None) -> None:
+        asked.put(True)
+
+    def pass_on() -> None:
+        if asked.get():
+            stop.set()
+
+    passer = threading.Thread(target=pass_on, daemon=True)
+    passer.start()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         for number in before:
@@ -97,3 +106,5 @@ def stop_signals(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        asked.put(False)
+        passer.join()

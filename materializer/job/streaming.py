@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +13,7 @@ from materializer.job.data_source import FORMAT, reports, source
 from materializer.job.progress import Progress
 from materializer.job.rounds import Rounds
 from materializer.job.slots import Slots
-from materializer.job.spark_errors import spark_errors, spark_failed
+from materializer.job.spark_errors import has_ended, spark_errors, spark_failed
 from materializer.job.spark_session import end_planners
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ class StreamingWorkers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """An error of Spark's has ended the query, or the JVM is gone: then there is nothing to stop."""
-        if error is None:
+        try:
             self.stop()
-        else:
-            with suppress(Exception):
-                self.stop()
+        except Exception:
+            if error is None and not has_ended(self._context):
+                raise
 
     def start(self, name: str) -> None:
         """Start the query; it waits for the first round."""

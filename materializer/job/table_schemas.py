@@ -52,7 +52,11 @@ class TableSchemas:
         self.requests: dict[bytes, int] = {}
 
     def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
-        """Add messages of the topic, (key, value). CdcError if one cannot be read."""
+        """Add messages of the topic, (key, value). Then log which tables need a snapshot, or none any more.
+
+        CdcError if a message cannot be read.
+        """
+        before = dict(self._needs_snapshot_since)
         for key, value in messages:
             if len(key) == _TABLE_ID_SIZE:
                 self._add_needs_snapshot(key, value)
@@ -60,6 +64,9 @@ class TableSchemas:
                 self._add_request(requested, value)
             else:
                 self._add_schema(key, value)
+        for table_id, since in self._needs_snapshot_since.items():
+            if before.get(table_id, 0) != since:
+                self._log_mark(table_id, since)
 
     def for_table(self, table: TableName) -> tuple[TableSchema, ...]:
         """Return the table's schemas. CdcError(TOPIC_PREFIX_TAKEN) if two Cassandra clusters have published a table of
@@ -92,12 +99,11 @@ class TableSchemas:
 
     def _add_needs_snapshot(self, table_id: bytes, value: bytes) -> None:
         try:
-            since = mark_from_json(value)
+            self._needs_snapshot_since[table_id] = mark_from_json(value)
         except MessageError as error:
             raise self._unreadable(table_id, error.reason) from error
-        if self._needs_snapshot_since.get(table_id, 0) == since:
-            return
-        self._needs_snapshot_since[table_id] = since
+
+    def _log_mark(self, table_id: bytes, since: int) -> None:
         if not since:
             _logger.info("table needs no snapshot any more", table=self._name_of(table_id))
             return

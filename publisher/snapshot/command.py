@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from publisher.snapshot.records import Record, Wanted
 
 _POLL_SECONDS = 0.5
+_DOES: dict[Wanted, str] = {"run": "resume", "pause": "pause", "cancel": "give up"}
 
 
 class Options(TypedDict):
@@ -66,8 +67,6 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
             _check_running(records.read(name), portion)
     else:
         _check_publisher_runs(settings.publisher.state_directory)
-        if records.wanted(name) == "pause":
-            records.want(name, "run")
     if not options["detach"]:
         _follow(records, name, write_line)
 
@@ -114,7 +113,7 @@ def want(settings: Settings, name: str, wanted: Wanted, write_line: Callable[[st
             "See cassandra-publisher status; cassandra-publisher snapshot begins one.",
         )
     records.want(name, wanted)
-    write_line(f"asked the publisher: {wanted}")
+    write_line(f"The publisher will {_DOES[wanted]} the snapshot of {name}.")
 
 
 def _find_table(client: CassandraClient, name: str) -> TableMetadata:
@@ -161,17 +160,18 @@ def _check_publisher_runs(state_directory: Path) -> None:
 
 def _follow(records: Records, name: str, write_line: Callable[[str], None]) -> None:
     progress = Progress()
-    last = ""
+    last: tuple[str, bool] | None = None
     while True:
         record = records.read(name)
         assert record is not None
         if record.is_final:
             break
-        if record.phase != last:
+        now = shown(record, time(), is_paused=records.is_paused(record))
+        if (now.state, now.is_paused) != last:
             progress.clear()
-            write_line(text(shown(record, time())))
-            last = record.phase
-        progress.show(text(shown(record, time())))
+            write_line(text(now))
+            last = now.state, now.is_paused
+        progress.show(text(now))
         sleep(_POLL_SECONDS)
     progress.clear()
     if record.phase == "given_up":

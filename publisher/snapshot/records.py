@@ -205,6 +205,10 @@ class Records:
     def _before(self, name: str) -> Path:
         return self.folder / f"{name}.before"
 
+    def is_paused(self, record: Record) -> bool:
+        """Whether it is to pause, or to stay so."""
+        return not record.is_final and self.wanted(record.name) == "pause"
+
     def wanted(self, name: str) -> Wanted:
         stored = state_files.read(self.folder / f"{name}.wanted")
         if stored is None:

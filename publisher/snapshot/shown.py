@@ -30,7 +30,7 @@ class Shown(NamedTuple):
     """A table's newest snapshot. `state`: records.Phase; `done`: from 0 to 1; `idle`: seconds since it came further, 0
     once it is over; `seconds_left`: at the pace so far, None if it is unknown; `problem`: what it waits for, or why it
     was given up. `pace`: the share of its rate that it may use, less than 1 on a busy node; `pinned_bytes`: of SSTables
-    that compaction has replaced, and that the snapshot's links keep on disk.
+    that compaction has replaced, and that the snapshot's links keep on disk; `is_paused`: by the command.
     """
 
     table: str
@@ -44,9 +44,10 @@ class Shown(NamedTuple):
     problem: str = ""
     pace: float = 1.0
     pinned_bytes: int = 0
+    is_paused: bool = False
 
 
-def shown(record: Record, now: float) -> Shown:
+def shown(record: Record, now: float, *, is_paused: bool = False) -> Shown:
     """`now`: s since the epoch."""
     left = None
     if not record.is_final and record.done > 0:
@@ -63,16 +64,20 @@ def shown(record: Record, now: float) -> Shown:
         problem=record.problem,
         pace=record.pace,
         pinned_bytes=record.pinned_bytes,
+        is_paused=is_paused and not record.is_final,
     )
 
 
 def text(snapshot: Shown) -> str:
     """One line."""
     sent = f"{snapshot.rows:,} rows, {as_size(snapshot.bytes)}"
-    line = f"{snapshot.table} {_DOES.get(snapshot.state, snapshot.state)}: {sent}"
+    does = "is paused" if snapshot.is_paused else _DOES.get(snapshot.state, snapshot.state)
+    line = f"{snapshot.table} {does}: {sent}"
     if snapshot.pinned_bytes:
         line += f", {as_size(snapshot.pinned_bytes)} of replaced SSTables kept on disk"
-    if snapshot.state not in FINAL:
+    if snapshot.is_paused:
+        line += f", {snapshot.done:.1%} of its tokens; --resume continues it"
+    elif snapshot.state not in FINAL:
         line += f", {snapshot.done:.1%} of its tokens, {as_time(snapshot.seconds_left, 'an unknown time')} left"
     return f"{line}; {snapshot.problem}" if snapshot.problem else line
 

@@ -66,6 +66,7 @@ class Supervisor:
         self._tried_at: dict[str, float] = {}
         self._due_since: dict[bytes, float] = {}
         self.newest: tuple[Record, ...] = ()
+        self._paused: set[str] = set()
         self._of_marks: tuple[Record, ...] = ()
         records.make_folder()
 
@@ -87,6 +88,7 @@ class Supervisor:
     def _serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
         self.newest = tuple(self._records.all())
         self._of_marks = tuple(self._records.all_of_marks())
+        self._paused = {each.name for each in self.newest if self._records.is_paused(each)}
         if self._worker is not None and not self._worker.is_alive():
             self._worker.stop()
             self._worker = None
@@ -138,7 +140,7 @@ class Supervisor:
 
     def shown(self) -> tuple[Shown, ...]:
         """Return what the status shows of each snapshot."""
-        return tuple(shown(each, time()) for each in self.newest)
+        return tuple(shown(each, time(), is_paused=each.name in self._paused) for each in self.newest)
 
     def stop(self) -> None:
         """End the worker; the snapshot continues when the publisher starts again."""
@@ -156,7 +158,7 @@ class Supervisor:
     def _start_next(self, now: float) -> None:
         for record in self.newest:
             is_rested = now - self._tried_at.get(record.name, -RETRY_SECONDS) >= RETRY_SECONDS
-            if not record.is_final and is_rested and self._records.wanted(record.name) != "pause":
+            if not record.is_final and is_rested and record.name not in self._paused:
                 self._tried_at[record.name] = now
                 self._worker = self._start(record.name)
                 return

@@ -51,6 +51,7 @@ def comments(settings: Settings, keyspaces: Sequence[str]) -> None:
     from cdc_program.cassandra import connect  # noqa: PLC0415 - the other commands do not need the driver
 
     with connect(settings.cassandra) as cassandra, service(settings.registry) as client:
+        applied = 0
         for keyspace in keyspaces:
             query = f"SELECT table_name, comment FROM system_schema.tables WHERE keyspace_name = '{_literal(keyspace)}'"  # noqa: S608 - quoted
             namespace = f"{settings.kafka.topic_prefix}.{keyspace}"
@@ -58,6 +59,8 @@ def comments(settings: Settings, keyspaces: Sequence[str]) -> None:
                 if row["comment"]:
                     _set_doc(client, namespace, row["table_name"], row["comment"])
                     click.echo(f"applied: the comment of {keyspace}.{row['table_name']}")
+                    applied += 1
+        click.echo(f"{applied} comments applied")
 
 
 def _set_doc(client: SchematizerClient, namespace: str, source: str, doc: str) -> None:

@@ -63,7 +63,11 @@ def read_files(paths: Iterable[Path]) -> Read:
     """Reads the files at the paths. A folder stands for all files of a known suffix in it, however deep."""
     read = Read({}, [])
     sources: dict[str, Path] = {}
-    for path in _expanded(paths):
+    given = tuple(paths)
+    found = _expanded(given)
+    if not found:
+        read.problems.append(f"{', '.join(map(str, given))}: no file ends in {', '.join(SUFFIXES)}")
+    for path in found:
         try:
             file = _read(path)
         except (OSError, ValueError, yaml.YAMLError) as error:

@@ -34,13 +34,18 @@ T = TypeVar("T")
 class Database:
     """Transactions on the registry's database. Writing transactions run one at a time, even across processes."""
 
-    def __init__(self, url: str) -> None:
-        """Opens the database and brings its tables up to date; CdcError REGISTRY_DATABASE if that fails."""
+    def __init__(self, url: str, *, must_exist: bool = False) -> None:
+        """Opens the database and brings its tables up to date; CdcError REGISTRY_DATABASE if that fails.
+
+        `must_exist`: SQLite's file is not created. Other databases are never created.
+        """
         self.url = url
         self._writer = Lock()
         parsed = _parsed(url)
         try:
             if parsed.get_backend_name() == "sqlite":
+                if must_exist:
+                    _check_file(parsed)
                 _prepare_file(parsed)
             self._engine = _engine(parsed)
             self._make_tables()
@@ -126,9 +131,9 @@ class Database:
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Database]:
+def opened(url: str, *, must_exist: bool = False) -> Iterator[Database]:
     """The database, closed afterwards."""
-    database = Database(url)
+    database = Database(url, must_exist=must_exist)
     try:
         yield database
     finally:
@@ -176,6 +181,15 @@ def unusable_database(url: str, error: Exception) -> CdcError:
     else:
         fix = "Let the registry's user write that file and its folder, or correct schematizer.database_url."
     return CdcError(Code.REGISTRY_DATABASE, f"The registry's database {mask_url(url)} cannot be used: {reason}.", fix)
+
+
+def _check_file(url: URL) -> None:
+    if not Path(url.database or "").exists():
+        raise CdcError(
+            Code.REGISTRY_DATABASE,
+            f"There is no database {url.database}.",
+            "Correct schematizer.database_url (--database-url). Only serve, restore and keys create make a new one.",
+        )
 
 
 def _prepare_file(url: URL) -> None:

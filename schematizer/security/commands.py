@@ -45,28 +45,28 @@ def create_key(settings: SchematizerSettings, name: str, grants: Sequence[str], 
 
 
 def list_keys(settings: SchematizerSettings) -> None:
-    with _opened(settings) as room:
+    with _opened(settings, must_exist=True) as room:
         for key in room.keys.every():
             click.echo(key.model_dump_json())
 
 
 def revoke_key(settings: SchematizerSettings, key_id: str) -> None:
-    with _opened(settings) as room:
+    with _opened(settings, must_exist=True) as room:
         revoked = room.keys.revoke(key_id, by=room.by)
         room.record("keys revoke", key_id)
     click.echo(revoked.model_dump_json())
 
 
 def print_audit(settings: SchematizerSettings, actor: str | None, since: int | None, limit: int) -> None:
-    with _opened(settings) as room:
+    with _opened(settings, must_exist=True) as room:
         found = room.audit.newest(limit, actor) if since is None else room.audit.entries(since, actor, limit)
         for entry in found:
             click.echo(entry.model_dump_json())
 
 
 @contextmanager
-def _opened(settings: SchematizerSettings) -> Iterator[_Room]:
-    database = Database(settings.database_url)
+def _opened(settings: SchematizerSettings, *, must_exist: bool = False) -> Iterator[_Room]:
+    database = Database(settings.database_url, must_exist=must_exist)
     try:
         yield _Room(ApiKeys(database), AuditLog(database, settings.audit_days), f"command:{getpass.getuser()}")
     except CatalogueError as error:

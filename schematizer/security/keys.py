@@ -127,7 +127,9 @@ class ApiKeys:
         def transaction(session: Session) -> ApiKey:
             row = session.scalar(select(ApiKeyRow).where(ApiKeyRow.key_id == key_id))
             if row is None:
-                raise not_found("API key", key_id)
+                raise not_found(
+                    "API key", key_id, "Check the id (cassandra-schematizer keys list, or GET /api/v1/keys)."
+                )
             if row.revoked_at is None:
                 row.revoked_at, row.revoked_by = now(), by[:NAME_LENGTH]
             return _view(row)

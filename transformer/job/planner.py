@@ -91,6 +91,11 @@ class StreamPlanner:
         for transformer in self._definitions.transformers:
             self._check_transformer(transformer)
 
+    @property
+    def without_source(self) -> list[str]:
+        """The names of transformers whose source was not in the registry when it was asked."""
+        return sorted(self._waits)
+
     def check_any(self) -> None:
         """Check all transformers: CdcError if all have an error, or if the registry does not answer. A single one stops
         alone.

@@ -54,8 +54,12 @@ def definitions_of(settings: Settings, file: Path) -> Definitions:
     return Definitions(load_transformers(file), settings.kafka, settings.registry, settings.transformer)
 
 
-def check_transformers(settings: Settings, file: Path) -> None:
-    """Check the transformers as the job does at its start, without Spark. CdcError."""
+def check_transformers(settings: Settings, file: Path) -> list[str]:
+    """Check the transformers as the job does at its start, without Spark. CdcError. Returns the names of those whose
+    source is not there, which could not be checked.
+    """
     definitions = definitions_of(settings, file)
     with closing(open_catalogue(settings.registry)) as catalogue:
-        StreamPlanner(definitions, catalogue).check_steps()
+        planner = StreamPlanner(definitions, catalogue)
+        planner.check_steps()
+        return planner.without_source

@@ -73,7 +73,9 @@ class Audit:
 
     def _settle(self, progress: Progress) -> None:
         """Wait for the states, and look again, until nothing is left."""
-        deadline = time.monotonic() + self._plan.options.wait_seconds + self._plan.log_delay_seconds
+        seconds = self._plan.options.wait_seconds + self._plan.log_delay_seconds
+        deadline = time.monotonic() + seconds
+        is_told = False
         while progress.waiting:
             before = len(progress.waiting)
             self._look_again(progress)
@@ -85,6 +87,9 @@ class Audit:
                 return
             if len(progress.waiting) != before:
                 self._say(progress)
+            if not is_told:
+                self._report.say(f"The second look waits up to {seconds:.0f} s, until the states have these writes.")
+                is_told = True
             time.sleep(_LOOK_SECONDS)
 
     def _give_up(self, progress: Progress) -> None:

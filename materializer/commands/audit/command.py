@@ -16,6 +16,7 @@ from materializer.commands.audit.repair import Repair
 from materializer.commands.audit.report import Report
 from materializer.commands.audit.states import delete_local_stores
 from materializer.commands.stored_partitions import read_positions
+from materializer.errors import no_raw_topic
 from materializer.exactly_once.position import check_topic
 from materializer.job.spark_tasks import spark_tasks
 from materializer.job.table_schemas import read_table_schemas
@@ -36,8 +37,9 @@ def audit_table(settings: Settings, table: str, options: AuditOptions, *, as_jso
     schemas = read_table_schemas(settings.kafka).for_table((keyspace, name))
     topic = raw_topic(settings.kafka.topic_prefix, keyspace, name)
     topics = Topics(settings.kafka)
-    if not schemas or topic not in topics.partition_counts():
-        raise CdcError(Code.CONFIG_INVALID, f"The table {table} has no raw topic.", "Name the table as keyspace.table.")
+    counts = topics.partition_counts()
+    if not schemas or topic not in counts:
+        raise no_raw_topic(topic, counts)
     shape = topics.shapes([topic])[topic]
     release = _check_cassandra(settings, keyspace, name, schemas[-1])
     plan = AuditPlan(settings, topic, shape.partitions, schemas, schemas[-1].table_id, release, options)

@@ -11,6 +11,7 @@ from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
 from materializer.errors import (
     advise_rebuild,
+    no_raw_topic,
     partition_count_changed,
     raw_messages_skipped,
     rebuild_unfinished,
@@ -95,9 +96,10 @@ class Survey(NamedTuple):
 def read_raw_topic(settings: KafkaSettings, name: str) -> RawTopic:
     """CdcError(CONFIG_INVALID) if there is no such topic."""
     topics = Topics(settings)
-    count = topics.partition_counts().get(name)
+    counts = topics.partition_counts()
+    count = counts.get(name)
     if count is None:
-        raise CdcError(Code.CONFIG_INVALID, f"There is no raw topic {name}.", "Name a table as keyspace.table.")
+        raise no_raw_topic(name, counts)
     bounds = topics.bounds([RawPartition(name, number) for number in range(count)])
     return RawTopic(
         name, topics.shapes([name])[name].topic_id, {each.partition: found for each, found in bounds.items()}

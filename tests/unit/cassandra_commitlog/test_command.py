@@ -8,6 +8,9 @@ import sys
 import tracemalloc
 from typing import TYPE_CHECKING
 
+from click.testing import CliRunner
+
+from cassandra_commitlog.cli import group
 from cassandra_commitlog.mutations import MutationReader
 from cassandra_commitlog.schemas import Schemas
 from cassandra_commitlog.segments import find_segments
@@ -40,6 +43,12 @@ def test_a_table_that_is_not_there_is_named() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=project_root())
     assert done.stdout == ""
     assert "no mutation of vectors.collection; cassandra-commitlog info lists the tables" in done.stderr
+
+
+def test_a_key_that_is_not_there_is_named() -> None:
+    done = CliRunner().invoke(group, ["dump", str(project_root() / "docs" / "example-segment"), "--key", "no-key"])
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "no mutation with the key no-key; " in done.stderr
 
 
 def test_help_needs_nothing_of_ours() -> None:

@@ -232,3 +232,20 @@ def test_damaged_schema(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text("{")
     for name in ("a.cql", "b.json"):
         assert name in sstable("info", "--schema", tmp_path / name, one("4.0", "keys").data_path, status=2).stderr
+
+
+def test_a_key_that_is_not_there_is_named() -> None:
+    vectors = sstables.load("5.0")
+    tables = ["--schema", vectors.data.parent / "schema.json"]
+    for command in ("dump", "merge"):
+        done = sstable(command, *tables, "--key", "no-key", vectors.data / "ks")
+        assert (done.stdout, "no partition with the key no-key" in done.stderr) == ("", True)
+
+
+def test_files_without_tables_are_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.cql"
+    text.write_text("-- nothing")
+    folder = sstables.load("5.0").data
+    assert "no table found (notes.cql)" in sstable("dump", "--schema", text, folder, status=2).stderr
+    refused = sstable("dump", "--data", tmp_path, folder, status=2).stderr
+    assert "no data directory of a node: it has no system_schema" in refused

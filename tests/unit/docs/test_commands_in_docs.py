@@ -130,6 +130,7 @@ def run_up_to_the_work(each: Shown, work: Work, folder: Path, monkeypatch: pytes
                 file.mkdir(parents=True, exist_ok=True)
     arguments = with_empty_settings(each, folder)
     if "--database-url" not in arguments and each.words[0] == "cassandra-schematizer":
+        (folder / "registry.db").touch()  # an empty database
         arguments += ["--set", f"schematizer.database_url=sqlite:///{folder}/registry.db"]
     result = CliRunner().invoke(programs()[each.words[0]], arguments)
     assert result.exit_code == 0, result.output

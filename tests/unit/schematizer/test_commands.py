@@ -78,6 +78,9 @@ def test_docs_check_offline(tmp_path: Path) -> None:
     good.write_text(GOOD)
     checked = run(tmp_path, "docs", "check", "--offline", "docs")
     assert (checked.returncode, checked.stdout) == (0, "ok: 1 documentation files\n")
+    (tmp_path / "empty").mkdir()
+    checked = run(tmp_path, "docs", "check", "--offline", "empty")
+    assert (checked.returncode, "empty: no file ends in .toml, .yaml, .yml" in checked.stderr) == (1, True)
     (tmp_path / "docs" / "bad.yaml").write_text("namespace: a\nsource: b\nfields: {x: {}, y: {doc: y, colour: red}}\n")
     (tmp_path / "docs" / "bare.yaml").write_text("namespace: a\nsource: b\nfields: {x: {}}\n")
     (tmp_path / "docs" / "twice.yaml").write_text(YAML)
@@ -178,3 +181,16 @@ def test_a_service_that_is_away(tmp_path: Path) -> None:
     assert failed.returncode == 3
     assert "CDC-030" in failed.stderr
     assert "registry.url" in failed.stderr
+
+
+@pytest.mark.parametrize("command", [("backup", "copy"), ("keys", "list"), ("keys", "revoke", "id"), ("audit",)])
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, command: tuple[str, ...]) -> None:
+    failed = run(tmp_path, *command, "--database-url", f"sqlite:///{tmp_path / 'new' / 'registry.db'}")
+    assert failed.returncode == 3
+    assert "CDC-032: There is no database" in failed.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_is_not_there(tmp_path: Path, users: Registry) -> None:
+    failed = run(tmp_path, "keys", "revoke", "nope", "--database-url", f"sqlite:///{users.database}")
+    assert (failed.returncode, "cassandra-schematizer keys list" in failed.stderr) == (2, True)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings, RegistrySettings, TransformerSettings
@@ -13,13 +14,15 @@ from materializer.records import TopicShape
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import ENVELOPE, TOPIC
+from transformer.cli import main
 from transformer.definition import Place
-from transformer.job import planner
+from transformer.job import planner, run
 from transformer.job.planner import StreamPlanner
 from transformer.records import Definitions
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
 STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'
 PII = STEPS.replace('["email"]', '"pii"')
@@ -148,6 +151,17 @@ def test_a_step_is_checked_at_the_start() -> None:
             CdcError, match=r'transformer "one", step 1 \(docs\) does not fit the schema of cdc.shop.orders'
         ):
             check()
+
+
+def test_a_check_names_those_without_a_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    catalogue = MemoryCatalogue()
+    catalogue.topic_names = []
+    monkeypatch.setattr(run, "open_catalogue", lambda _: catalogue)
+    file = tmp_path / "transformers.toml"
+    places = [f'{{ namespace = "cdc.shop", source = "{name}" }}' for name in ("order", "orders-2")]
+    file.write_text(f'[[transformer]]\nname = "one"\nsource = {places[0]}\ntarget = {places[1]}\n{MISFIT}')
+    done = CliRunner().invoke(main, ["check", str(file)])
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "ok, except for those without a source: one")
 
 
 def test_one_that_does_not_fit_does_not_keep_the_others_from_starting() -> None:

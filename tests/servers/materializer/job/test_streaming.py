@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 import shutil
+import signal
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from cdc_program.errors import CdcError, Code
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.listener import (
         QueryIdleEvent,
         QueryProgressEvent,
@@ -44,11 +46,23 @@ IDLE_WORKER_SECONDS = 60.0  # Spark's PythonWorkerFactory.IDLE_WORKER_TIMEOUT_NS
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    """A Spark of two cores in one process: `local[2,4]`."""
+    """A Spark of two cores in one process: `local[2,4]`. A SIGINT that comes while it starts is the program's."""
     settings = MaterializerSettings(spark_master="local[2,4]")
-    with open_session(settings) as opened:
-        assert opened.is_own
-        yield opened.session
+    start, signals = SparkSession.__init__, list[int]()
+
+    def start_with_signal(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - PySpark's
+        signal.raise_signal(signal.SIGINT)
+        start(*args, **kwargs)
+
+    before = signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SparkSession, "__init__", start_with_signal)
+        with open_session(settings) as opened:
+            patch.undo()
+            signal.signal(signal.SIGINT, before)
+            assert opened.is_own
+            assert signals == [signal.SIGINT]
+            yield opened.session
 
 
 @pytest.fixture

@@ -8,9 +8,12 @@ from unittest.mock import MagicMock
 import pytest
 
 from cdc_messages.raw import decode
+from cdc_program.errors import CdcError
 from cdc_program.settings import Settings
 from materializer.commands import dead_letters as commands
+from materializer.errors import no_raw_topic
 from materializer.fold.gaps import DeadLetter, dead_letter_id
+from materializer.job.table_schemas import TableSchemas
 from materializer.kafka import KafkaMessage
 from materializer.output import dead_letters
 from materializer.output.dead_letters import DeadLetterWriter, unresolved_dead_letters
@@ -84,3 +87,26 @@ def test_a_copy_with_a_key_is_resolved_wherever_a_reshard_has_moved_it(scene: Sc
     scene.letter(0, key=b"k")
     scene.letter(5, key=b"k", value=None)
     assert scene.unresolved() == []
+
+
+def test_lists_end_with_a_number(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands, "read_table_schemas", lambda _: TableSchemas("cdc"))
+    monkeypatch.setattr(commands, "Topics", MagicMock())
+    commands.list_dead_letters(scene.settings, None)
+    scene.letter(0)
+    commands.list_dead_letters(scene.settings, None)
+    commands.replay_dead_letters(scene.settings, None)
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == ["0 messages dead-lettered", "1 messages dead-lettered", "0 of 1 messages sent"]
+    assert [": not sent: " in line for line in printed.out.splitlines()] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"), [("cdc.raw.shop.order", "Did you mean shop.orders"), ("cdc.raw.x", r"Correct .* \(cdc\)")]
+)
+def test_a_table_without_a_raw_topic(name: str, fix: str) -> None:
+    with pytest.raises(CdcError, match=fix) as raised:
+        raise no_raw_topic(name, [TOPIC, "cdc.shop.order", "other.raw.shop.order"])
+    assert raised.value.problem == f"There is no raw topic {name}."

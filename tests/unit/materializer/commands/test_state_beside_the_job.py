@@ -110,3 +110,11 @@ def test_a_version_that_is_missing_is_damage(job: Job) -> None:
         pass
     assert raised.value.code is Code.STATE_DAMAGED
     assert verify_state(job.checkpoints(FIRST), position.version).problems
+
+
+def test_a_place_without_states_is_not_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elsewhere = Job(tmp_path / "elsewhere").settings
+    with pytest.raises(CdcError, match=r"elsewhere.* has no folder") as raised:
+        verify_states(elsewhere, ())
+    assert raised.value.code is Code.CONFIG_INVALID
+    assert capsys.readouterr().out == ""

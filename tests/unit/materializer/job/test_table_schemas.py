@@ -69,6 +69,12 @@ def test_a_cleared_mark_without_a_former_one_says_nothing(capsys: pytest.Capture
     assert "snapshot" not in capsys.readouterr().out
 
 
+def test_a_mark_that_is_cleared_further_on_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever reads the topic from its start sees past needs."""
+    TableSchemas("cdc").add([message(TABLE), (TABLE.id.bytes, mark_to_json(1)), (TABLE.id.bytes, mark_to_json(0))])
+    assert "snapshot" not in capsys.readouterr().out
+
+
 def test_requests_for_snapshots_are_no_schemas() -> None:
     schemas = TableSchemas("cdc")
     key = request_key(TABLE.id.bytes)

@@ -12,7 +12,7 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings, Settings
 from cdc_program.snapshot_rows import RepairRequest
 from publisher.snapshot import command, node
-from publisher.snapshot.command import Options, request_snapshot
+from publisher.snapshot.command import Options, request_snapshot, want
 from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Records, new_record
 from tests.support.materializer.table_writes import MIXED
@@ -86,3 +86,28 @@ def test_one_that_the_publisher_has_joined_meanwhile_goes_on(tmp_path: Path, mon
     options = Options(snapshot=None, tokens=("1:5",), primary_range=False, detach=True)
     with pytest.raises(CdcError, match="another part"):
         request_snapshot(settings, NAME, options, print)
+
+
+def test_a_paused_one_is_shown_and_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = Records(tmp_path)
+    records.make_folder()
+    record = new_record(MIXED.table).moved(phase="sending", rows=5)
+    records.begin(record)
+    settings = Settings(publisher=PublisherSettings.model_validate({"state_directory": tmp_path}))
+    lines: list[str] = []
+    want(settings, NAME, "pause", lines.append)
+    phases = iter((record, record.moved(phase="ended")))
+
+    def sleep(_: float) -> None:
+        assert records.wanted(NAME) == "pause"
+        records.write(next(phases))
+
+    monkeypatch.setattr(command, "_check_publisher_runs", lambda _: None)
+    monkeypatch.setattr(command, "sleep", sleep)
+    options = Options(snapshot=None, tokens=(), primary_range=False, detach=False)
+    request_snapshot(settings, NAME, options, lines.append)
+    assert lines == [
+        f"The publisher will pause the snapshot of {NAME}.",
+        f"{NAME} is paused: 5 rows, 0.0 MiB, 0.0% of its tokens; --resume continues it",
+        f"{NAME} has ended: 5 rows, 0.0 MiB",
+    ]

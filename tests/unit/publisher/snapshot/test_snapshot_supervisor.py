@@ -89,6 +89,7 @@ def test_a_worker_runs_until_its_snapshot_is_over_and_is_tried_again(tmp_path: P
     host.records.want(NAME, "pause")
     host.serve()
     assert second.orders[-1] == PAUSE
+    assert [each.is_paused for each in host.supervisor.shown()] == [True]
     second.is_running = False
     host.now += RETRY_SECONDS
     host.serve()
@@ -102,6 +103,7 @@ def test_a_worker_runs_until_its_snapshot_is_over_and_is_tried_again(tmp_path: P
     host.serve()
     assert host.supervisor._worker is None
     assert host.supervisor.ended() == []
+    assert [each.is_paused for each in host.supervisor.shown()] == [False]
 
 
 def test_a_damaged_record_stops_snapshots_and_not_the_log(
