@@ -1,4 +1,4 @@
-"""Refuses settings that are valid by themselves, and of which one would silently switch off another."""
+"""Refuses settings that are valid by themselves, where one would silently switch off another."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _without_tls(settings: Settings) -> Iterator[tuple[str, str, str]]:
 
 
 def _without_login(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Logins that nobody would be shown."""
+    """Logins that no server would get."""
     kafka, registry = settings.kafka, settings.registry
     if kafka.sasl_username and not kafka.security_protocol.startswith("SASL"):
         yield (

@@ -166,7 +166,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(*arguments)
 
     def server_bind(self) -> None:
-        """As the library's, but without asking the DNS for a name that nobody needs."""
+        """As the library's, but without asking the DNS for a name that is not used."""
         TCPServer.server_bind(self)
         host, self.server_port = self.server_address[:2]
         self.server_name = str(host)
