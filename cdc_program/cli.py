@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import select
 import signal
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 UNEXPECTED_EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h
+_STDOUT = 1
 SIGNAL_EXIT_STATUS = 128  # and the signal's number, as a shell counts
 _CONFIG = "cdc_program.config"
 _OVERRIDES = "cdc_program.overrides"
@@ -137,8 +140,9 @@ def reported_errors(*, is_service: bool = False) -> Iterator[None]:
 
     CdcError: one message on stderr without a stack trace, and the code's exit status. SIGINT or SIGTERM: raises
     KeyboardInterrupt in the main thread, so that the program's `finally` and `with` run. Then a service exits with 0,
-    and any other command with 130 or 143, as it has not done all that it was to do. Any other exception: logged with
-    its stack trace, exit status 70.
+    and any other command with 130 or 143, as it has not done all that it was to do. Whoever reads the output of a
+    command may stop (`| head`): it ends with 141, without a word. Any other exception: logged with its stack trace,
+    exit status 70.
     """
     previous = _on_terminate(_interrupt)
     try:
@@ -163,8 +167,22 @@ def _status_of(error: BaseException, *, is_service: bool) -> int:
         log.info("stopped on request")
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
         return 0 if is_service else SIGNAL_EXIT_STATUS + int(number)
+    if isinstance(error, BrokenPipeError) and not is_service and _is_output_closed():
+        return SIGNAL_EXIT_STATUS + signal.SIGPIPE
     log.error("unexpected error, please report it", error=type(error).__name__, exc_info=error)
     return UNEXPECTED_EXIT_STATUS
+
+
+def _is_output_closed() -> bool:
+    """Whether nobody reads the standard output any more. Then it leads nowhere, for what Python writes at its end."""
+    poll = select.poll()
+    poll.register(_STDOUT, 0)  # errors alone
+    if not poll.poll(0):
+        return False
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, _STDOUT)
+    os.close(nowhere)
+    return True
 
 
 def print_error(error: CdcError) -> None:

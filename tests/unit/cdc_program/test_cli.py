@@ -193,3 +193,28 @@ def test_a_signal_ends_the_program_cleanly(number: signal.Signals, *, is_service
     assert output == "cleaned up\n"
     assert process.returncode == (0 if is_service else 128 + number)  # what it was to do is not done
     assert json.loads(errors)["event"] == "stopped on request"
+
+
+@pytest.mark.parametrize(("work", "status"), [("print('x' * 99)", 141), ("raise BrokenPipeError('of Kafka')", 70)])
+def test_who_stops_reading_ends_a_command_silently(work: str, status: int) -> None:
+    """`cassandra-materializer state show … | head`. Another pipe that breaks is an error as any other."""
+    code = textwrap.dedent(f"""
+        from cdc_program.cli import Program
+        main = Program("example", tables=(), help="An example.")
+        @main.program_command("run")
+        def run(settings):
+            while True:
+                {work}
+        main(["run", "--log-format", "json"])
+    """)
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    if status == 141:
+        assert process.stdout.readline() == "x" * 99 + "\n"
+        process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(60) == status
+    assert bool(errors) == (status == 70)
+    process.stderr.close()
+    process.stdout.close()
