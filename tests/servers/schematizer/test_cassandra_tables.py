@@ -84,6 +84,7 @@ def test_comments_become_docs(
         command += [part for name, value in where.items() for part in ("--set", f"{name}={value}")]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == "2 comments applied"
         sources = registry.call("GET", f"/api/v1/namespaces/cdc.{fresh_keyspace}/sources").body
         assert {each["name"]: each["doc"] for each in sources} == {
             "keyed": "it's // no comment",
