@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cdc_program.errors import CdcError, Code
 from cdc_program.registry_connection import check_certificates
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.raw_topics import RawTopics, RegistryIds
@@ -27,7 +28,12 @@ def make_raw_topics(settings: Settings, cluster: str, sender: Sender) -> RawTopi
 
 
 def _registry(settings: RegistrySettings) -> RegistryClient:
-    """Imported only for a subject without a known id: it takes 15 MB."""
+    """Imported only for a subject without a known id: it takes 15 MB. The certificates were good at the start: if they
+    cannot be used now, they are just being replaced, and the publisher waits.
+    """
     from cdc_program.registry import RegistryClient  # noqa: PLC0415 - see above
 
-    return RegistryClient(settings)
+    try:
+        return RegistryClient(settings)
+    except CdcError as error:
+        raise CdcError(Code.REGISTRY_UNREACHABLE, error.problem, error.fix) from error
