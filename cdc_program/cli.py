@@ -174,7 +174,7 @@ def _status_of(error: BaseException, *, is_service: bool) -> int:
 
 
 def _is_output_closed() -> bool:
-    """Whether no program reads the standard output any more. Then it leads nowhere, for what Python writes at its end."""
+    """Whether no program reads the standard output any more. What Python writes at its end then goes nowhere."""
     poll = select.poll()
     poll.register(_STDOUT, 0)  # errors alone
     if not poll.poll(0):
