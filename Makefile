@@ -58,7 +58,7 @@ cqlsh: ## Open a CQL shell on the running stack
 	@$(INSTALLED)
 	@$(PY) -m local_stack.clients.cqlsh
 
-test: install ## Run all tests, four at a time; tests that need servers start them; 13 min
+test: install ## Run all tests, four at a time; tests that need servers start them; 15 min
 	@$(PY) -m tests.support.make_spark_classes & \
 		$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS); \
 		status=$$?; wait; exit $$status
