@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdc_program.durable import sync_folder
 from cdc_program.errors import CdcError, Code
-from publisher.state_files import make_folder, sync_folder
+from publisher.state_files import make_folder
 
 if TYPE_CHECKING:
     from cassandra_files.segments import SegmentFile

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
+from cdc_program.durable import sync_folder
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
@@ -108,15 +109,6 @@ def write(path: Path, value: Mapping[str, Any]) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise _error(path, f"it cannot be written: {error.strerror}") from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in the folder durable; OSError."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _readable() -> str:

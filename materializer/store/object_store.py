@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import structlog
 from pyarrow import fs
 
+from cdc_program.durable import sync_folder
 from cdc_program.errors import CdcError, Code
 from materializer.fault_points import FaultPoint, reach
 from materializer.store.deadline import within
@@ -296,7 +297,7 @@ def _write_durably(target: Path, data: bytes) -> None:
         raise
     reach(FaultPoint.IN_WRITE)
     temporary.rename(target)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _link_durably(source: Path, target: Path) -> bool:
@@ -307,7 +308,7 @@ def _link_durably(source: Path, target: Path) -> bool:
         return False
     except OSError:  # not every mounted file system supports links
         _write_durably(target, source.read_bytes())
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
     return True
 
 
@@ -316,12 +317,4 @@ def _make_folder(folder: Path) -> None:
         return
     _make_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
-    _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(folder.parent)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Integer, Table, func, select, text
 
+from cdc_program.durable import sync_folder
 from cdc_program.errors import CdcError, Code
 from schematizer.model.migrating import revision
 from schematizer.model.registry_tables import subject_settings
@@ -39,21 +40,12 @@ def write_backup(database: Database, path: Path) -> int:
             raw.flush()
             os.fsync(raw.fileno())
         part.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise _file_error(path, str(error)) from error
     finally:
         part.unlink(missing_ok=True)  # leave nothing behind on a full disk
     return count
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the names in the folder durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def restore_backup(database: Database, path: Path) -> int:
