@@ -111,9 +111,10 @@ class SSTableInput:
         files: dict[tuple[str, str, UUID], tuple[TableMetadata, list[SSTableFile]]] = {}
         for file in self.files:
             keyspace, name, _ = file.table_name
-            if file.index_name is not None:
-                index = f"the secondary index {file.index_name} of {keyspace}.{name}"
-                raise FormatError(f"{index} is no table: dump and verify read it", segment=str(file.data_path))
+            if file.index_name is not None or is_index(read_statistics(file).header):
+                index = "a secondary index" if file.index_name is None else f"the secondary index {file.index_name}"
+                reason = f"{index} of {keyspace}.{name} is no table: dump and verify read it"
+                raise FormatError(reason, segment=str(file.data_path))
             table = self._schemas.table_of(file)
             if table is None:
                 raise FormatError(
