@@ -226,7 +226,7 @@ def test_unknown_compressor(tmp_path: Path) -> None:
 def test_another_table() -> None:
     file, _ = one("5.0-bti", "natives")
     _, other = one("5.0-bti", "collections")
-    with pytest.raises(UnknownColumnError, match="unknown column"):
+    with pytest.raises(FormatError, match="is another table"):
         SSTable(file, other)
 
 
