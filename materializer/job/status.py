@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from cdc_program.metrics import as_time, counters, gauges
 from materializer.job.progress import text as progress_text
+from materializer.job.scope import pauses
 from materializer.job.state_sizes import StateSizes
 from materializer.job.state_sizes import text as sizes_text
 from materializer.job.table_counts import TableCounts
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "cdc_materializer"
 _LABELS = ("topic", "partition")
+RETRIES = "Errors that a retry heals: a server was away, or the brokers had forgotten an idle producer."
 _STALLED_SECONDS = 300.0  # a publisher is stalled until so long after it was last reported
 
 
@@ -74,12 +76,15 @@ class JobStatus:
                 self._counts["native"] += result.report.native
                 self._counts["changes"] += result.report.changes
                 self._counts["dead_letters"] += result.report.dead_letters
+                self._counts["retries"] += result.report.renewed
                 for host in result.report.stalled_publishers:
                     self._stalled[result.raw_partition.topic, host] = time.monotonic()
                 if result.report.chunks:
                     self._snapshots[result.raw_partition] = result.report.running_snapshots
                     self._lost_hosts[result.raw_partition] = result.report.lost_hosts
-        if any(result.error is not None for result in results):
+        errors = [result.error for result in results if result.error is not None]
+        self._counts["retries"] += sum(pauses(error.code).heals_seconds > 0 for error in errors)
+        if errors:
             self._lags.measure_soon()
 
     def as_json(self) -> dict[str, Any]:
@@ -120,6 +125,7 @@ class JobStatus:
                     "Raw messages that could not be read and were dead-lettered.",
                     self._counts["dead_letters"],
                 ),
+                ("retries", RETRIES, self._counts["retries"]),
             ),
         )
         yield from gauges(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.core import CounterMetricFamily
 
 from cdc_program.metrics import as_time, counters, gauges
-from materializer.job.status import lag_metrics, least_hours_left, stop_metrics, stop_text, stops_json
+from materializer.job.scope import pauses
+from materializer.job.status import RETRIES, lag_metrics, least_hours_left, stop_metrics, stop_text, stops_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ _PER_TRANSFORMER = (
     ("transactions", "Committed transactions that sent messages."),
     ("seconds", "Time spent transforming and committing messages."),
     ("errors", "Times that a partition of the transformer stopped."),
+    ("retries", RETRIES),
 )
 
 
@@ -63,8 +65,11 @@ class TransformStatus:
             if result.report is not None:
                 counts["messages"] += result.report.changes
                 counts["transactions"] += result.report.chunks
+                counts["retries"] += result.report.renewed
                 self._seconds[_transformer(result.raw_partition)] += result.report.seconds
-            counts["errors"] += result.error is not None
+            if result.error is not None:
+                counts["errors"] += 1
+                counts["retries"] += pauses(result.error.code).heals_seconds > 0
         if any(result.error is not None for result in results):
             self._lags.measure_soon()
 

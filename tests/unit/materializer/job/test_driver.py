@@ -106,11 +106,14 @@ class Scene:
         self.now = 1000.0
         self.planner = ScriptedPlanner()
         self.workers = ScriptedWorkers()
-        self.stopped = StoppedPartitions(lambda: self.now)
+        self.stopped = StoppedPartitions(lambda: self.now, self.wall)
         lags: Any = NoLags()
         planner: Any = self.planner
         self.status = JobStatus("g", self.stopped, lags)
         self.driver = BatchDriver(MaterializerSettings(), planner, threading.Event(), self.workers, self.status)
+
+    def wall(self) -> float:
+        return 1_800_000_000.0 + self.now
 
     def run(self, seconds: float = 1.0) -> list[RawPartition]:
         """One batch: what was assigned in it."""
@@ -158,6 +161,18 @@ def test_a_raw_partition_that_works_again_is_resumed(scene: Scene) -> None:
     assert scene.codes() == {}
     events = [(entry["event"], entry["code"]) for entry in logged if entry["log_level"] in ("error", "info")]
     assert events == [("raw partition stopped", "CDC-052"), ("raw partition resumed", "CDC-052")]
+
+
+def test_what_heals_by_itself_is_an_error_only_once_it_lasts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("materializer.job.stop_log.time.time", scene.wall)
+    scene.workers.fail(B, Code.KAFKA_UNREACHABLE)
+    levels = []
+    for _ in range(8):
+        with structlog.testing.capture_logs() as logged:
+            scene.run(15)
+        levels += [(entry["event"], entry["log_level"]) for entry in logged if "raw partition" in entry["event"]]
+    assert levels == [("raw partition waits", "warning"), ("raw partition stopped", "error")]
+    assert scene.codes() == {B: Code.KAFKA_UNREACHABLE}
 
 
 def test_the_log_has_offset_fix_and_trace_once(scene: Scene) -> None:
