@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _PREFIX = "cdc_materializer"
 _LABELS = ("topic", "partition")
 RETRIES = "Errors that a retry heals: a server was away, or the brokers had forgotten an idle producer."
+SPARK_RESTARTS = "Restarts of Spark's query after failures that a restart heals."
 _STALLED_SECONDS = 300.0  # a publisher is stalled until so long after it was last reported
 
 
@@ -63,6 +64,10 @@ class JobStatus:
     def wait_because(self, problem: str) -> None:
         """The driver waits; or does not, if the problem is empty."""
         self._waiting = problem
+
+    def count_restart(self) -> None:
+        """Spark's query has failed and is started again."""
+        self._counts["spark_restarts"] += 1
 
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
         """progress: of the last batch that Spark has ended, which may be the one before."""
@@ -126,6 +131,7 @@ class JobStatus:
                     self._counts["dead_letters"],
                 ),
                 ("retries", RETRIES, self._counts["retries"]),
+                ("spark_restarts", SPARK_RESTARTS, self._counts["spark_restarts"]),
             ),
         )
         yield from gauges(

@@ -91,4 +91,5 @@ class StopLog:
 
 def _heals(stop: Stop) -> bool:
     """Whether the error is still expected to heal by itself."""
-    return time.time() - stop.since < pauses(stop.failure.error.code).heals_seconds
+    seconds = max(0.0, time.time() - stop.since)  # the clock may have been set back
+    return seconds < pauses(stop.failure.error.code).heals_seconds

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _BATCH_BYTES = 1_000_000
 _INIT_SECONDS = 0.02
+_LOOK_SECONDS = 5.0
 
 
 class ProducerSettings(NamedTuple):
@@ -53,6 +54,7 @@ class PartitionProducer:
         self._consumer = consumer
         self._timeout = own.transaction_seconds
         self._begun = 0.0
+        self._topics: set[str] = set()  # that the open transaction sends to
         self._producer = Producer(
             {
                 **client_config(settings),
@@ -87,11 +89,13 @@ class PartitionProducer:
 
     def begin(self) -> None:
         self._begun = time.monotonic()
+        self._topics = set()
         self._producer.begin_transaction()
 
     def send(self, message: Message) -> None:
         """Queue a message; waits while the queue is full."""
         topic, partition, key, value, headers = message
+        self._topics.add(topic)
         while True:
             try:
                 if headers:
@@ -143,6 +147,8 @@ class PartitionProducer:
     def _explanation(self, error: KafkaException) -> Exception:
         """A refused message, an expired producer, the timeout, or what else has failed the transaction."""
         cause = self._first_error(error.args[0])
+        if cause.code() == KafkaError._TIMED_OUT:  # noqa: SLF001
+            cause = self._missing_topic() or cause
         known = known_error(cause)
         if known.kind is Kind.TOO_LARGE:
             return _refused_as_too_large(cause, known.fix)
@@ -165,6 +171,17 @@ class PartitionProducer:
             cause: KafkaError = refusal.args[0]
             return cause
         return error
+
+    def _missing_topic(self) -> KafkaError | None:
+        """The error of a topic that is not there any more. librdkafka waits for it for as long as a commit waits."""
+        try:
+            for topic in sorted(self._topics):
+                found = self._producer.list_topics(topic, _LOOK_SECONDS).topics[topic]
+                if found.error is not None and known_error(found.error).kind is Kind.TOPIC:
+                    return KafkaError(found.error.code(), f"topic {topic}")
+        except KafkaException:
+            return None
+        return None
 
     def abandon(self) -> None:
         """Abort the open transaction if that works now; the raw partition's next producer aborts it in any case."""

@@ -127,7 +127,7 @@ class TransformLoop:
         return len(records)
 
     def _renew(self, partition: RawPartition, expired: ProducerExpiredError) -> None:
-        """Close the partition. It is opened again at once, with a new producer, and reads on from its committed offset."""
+        """Close the partition. The next round opens it again, with a new producer, at its committed offset."""
         _logger.warning("producer renewed", partition=str(partition), problem=expired.problem)
         self._streams.close(partition)
         self._add_report(partition, NOTHING_DONE._replace(renewed=1))
