@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
+from cdc_program.kafka import LIBRDKAFKA_LOGGER
 from cdc_program.kafka_errors import explain
 from schematizer.client.following import READ_KINDS
 from schematizer.client.kafka import ANSWER_SECONDS, ensure_topic, is_passing
@@ -69,7 +70,7 @@ class SchemaProducer:
         self._admin: AdminClient | None = None
         if isinstance(kafka, Mapping):
             self._admin = AdminClient({**kafka, "log_level": 0})
-            kafka = Producer({**_DEFAULTS, **kafka})
+            kafka = Producer({**_DEFAULTS, "logger": LIBRDKAFKA_LOGGER, **kafka})
         self._kafka: Producer = kafka
         self._failure: KafkaError | None = None
         self._lock = Lock()

@@ -387,3 +387,21 @@ def test_a_window_may_end_anywhere_in_the_head_of_an_entry_larger_than_it(tmp_pa
     segment.append(large)
     segment.sync(complete=True)
     assert read_all(tails) == [mutation(0), small, large]
+
+
+def test_the_lag_grows_while_nothing_is_polled(tmp_path: Path) -> None:
+    """While Kafka is away, the publisher reads no further: the log that the node goes on writing is the lag."""
+    tails, positions = new_tails(tmp_path)
+    segments = [SegmentFileBuilder(tmp_path, FIRST + number) for number in range(3)]
+    segments[0].append(mutation(0))
+    segments[0].sync()
+    tails.poll()
+    assert tails.unacknowledged_bytes() == segments[0].path.stat().st_size
+    for segment in segments:
+        for number in range(100):
+            segment.append(mutation(number))
+        segment.sync(complete=segment is not segments[2])
+    sizes = [segment.path.stat().st_size for segment in segments]
+    assert tails.unacknowledged_bytes() == sum(sizes)
+    positions.move([PendingPosition(FIRST, sizes[0], is_end=True)])
+    assert tails.unacknowledged_bytes() == sum(sizes[1:])
