@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError, Code
+from materializer.job.spark_output import last_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,9 +69,11 @@ def has_ended(context: SparkContext) -> bool:
 
 
 def _spark_ended() -> CdcError:
+    last = last_error()
     return CdcError(
         Code.SPARK_FAILED,
-        "Spark has ended while the driver was running: its JVM has died, or its cluster has ended the application.",
+        "Spark has ended while the driver was running: its JVM has died, or its cluster has ended the application."
+        f"{f' It wrote last: {last}' if last else ''}",
         "Start the materializer again: it continues at its committed offsets. Spark's own log has the cause.",
     )
 

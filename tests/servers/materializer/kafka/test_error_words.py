@@ -28,6 +28,7 @@ from materializer.kafka import (
 from materializer.records import Message, RawPartition
 from publisher.inflight import PendingPosition
 from publisher.kafka.sender import Sender
+from publisher.kafka.unread import GroupReader
 from tests.support.second_broker import REPLICATED, SecondBroker
 from verify.chaos.matrix import make_setup, produce
 
@@ -94,6 +95,7 @@ class TestWithoutRights:
             "a right on the topic (TOPIC_AUTHORIZATION_FAILED": lambda: topics.shapes(["orders"]),
             "a right on the transactional id": lambda: open_producer(settings, "g", raw),
             "a right on the consumer group": lambda: GroupPositions(settings, "g").read([raw]),
+            "a right on the consumer group (": lambda: GroupReader(settings, "g", "orders", 1).read(),
         }
         for words, call in calls.items():
             error = error_of(call)
