@@ -12,15 +12,12 @@ from cassandra_storage.rows import Row
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions
 from materializer.exactly_once.position import check_no_command
-from materializer.fold.publishers import decode_watermark
 from materializer.job.wiring import object_store
 from materializer.rows.keys import (
     FACTS_SECTION,
     INCOMPLETE,
     PARTITION,
     PARTITION_END,
-    PUBLISHER,
-    PUBLISHER_END,
     RANGES_SECTION,
     ROWS_SECTION,
     STATIC_SECTION,
@@ -141,13 +138,6 @@ def schema_digests(state: StateReader) -> dict[int, bytes]:
     while (stored := state.get(schema_key(len(found)))) is not None:
         found[len(found)] = stored[1:]
     return found
-
-
-def watermark_us(state: StateReader, settings: MaterializerSettings) -> int:
-    """Everything in the nodes' logs up to this time (µs) is folded, as far as the state knows; 0 without publishers."""
-    forgotten = {host.bytes for host in settings.forgotten_publishers}
-    known = {key[1:]: decode_watermark(value) for key, value in state.scan(PUBLISHER, PUBLISHER_END)}
-    return min((each.clock_us for host, each in known.items() if host not in forgotten), default=0)
 
 
 class UnitReader:
