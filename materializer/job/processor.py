@@ -12,6 +12,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.next_timer import next_timer_ms
+from materializer.fold.schema_in_force import SchemaInForce
 from materializer.job import collector
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
@@ -65,6 +66,8 @@ class TableProcessor(Processor):
         return self._dead_letters.messages(raw_partition, letters)
 
     def next_timer_ms(self, state: StateReader) -> int | None:
+        if not SchemaInForce(state, self._catalog).is_newest:
+            return 0  # the next message may name the newest schema, also a heartbeat
         return next_timer_ms(state, self._rules.reorder_ms)
 
 
