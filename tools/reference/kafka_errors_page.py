@@ -46,6 +46,6 @@ def _sections() -> Iterator[str]:
             for name, known in sorted(ERRORS.items())
             if known.kind is kind
         ]
-        fix = textwrap.fill(f"What to do, unless the table says otherwise. {kind.value}", _WIDTH)
+        fix = textwrap.fill(f"The fix, if an error has none of its own: {kind.value}", _WIDTH)
         yield f"## {title}\n\n{fix}\n"
         yield f"{markdown_table(('error', 'meaning', 'what to do'), rows)}\n"
