@@ -32,7 +32,7 @@ _AGAIN_SECONDS = 0.1
 
 
 def reason_of_timeout(consumer: Consumer, error: KafkaException) -> KafkaException:
-    """The error that the consumer was told while a question for offsets waited for its coordinator, such as a missing
+    """The error that the consumer received while a question for offsets waited for its coordinator, such as a missing
     right on the group; otherwise the error itself. For a consumer without messages: it takes one event from its queue.
     """
     if error.args[0].code() == KafkaError._TIMED_OUT:  # noqa: SLF001

@@ -18,7 +18,7 @@ class Kind(Enum):
     )
     """A later try heals it."""
     EXPIRED = "None: a new producer continues from the committed position."
-    """A new client heals it at once: the broker has forgotten the producer, and nobody else has taken its place."""
+    """A new client heals it at once: the broker has forgotten the producer, and no other instance has taken its place."""
     RIGHTS = "Grant the program's user the rights listed in docs/guides/secure.md."
     CONFIGURATION = "Correct the setting of the program, the topic or the brokers that the error names."
     TOPIC = (
@@ -172,7 +172,7 @@ ERRORS: dict[str, Known] = {
         Kind.TRANSIENT, "a message was written to fewer replicas than min.insync.replicas", _REPLICAS
     ),
     "INVALID_REQUIRED_ACKS": Known(Kind.FATAL, "the broker does not know this kind of acknowledgement"),
-    "ILLEGAL_GENERATION": Known(Kind.TRANSIENT, "the group has been assigned anew"),
+    "ILLEGAL_GENERATION": Known(Kind.TRANSIENT, "the group has been assigned again"),
     "INCONSISTENT_GROUP_PROTOCOL": Known(
         Kind.CONFIGURATION,
         "other members of the group share partitions by another rule",
@@ -185,7 +185,7 @@ ERRORS: dict[str, Known] = {
         "the consumer's session.timeout.ms is outside what the brokers allow",
         "Choose a value between the brokers' group.min.session.timeout.ms and group.max.session.timeout.ms.",
     ),
-    "REBALANCE_IN_PROGRESS": Known(Kind.TRANSIENT, "the group is being assigned anew"),
+    "REBALANCE_IN_PROGRESS": Known(Kind.TRANSIENT, "the group is being assigned again"),
     "INVALID_COMMIT_OFFSET_SIZE": Known(
         Kind.CONFIGURATION,
         "a committed offset is larger than the brokers allow",
@@ -312,10 +312,10 @@ ERRORS: dict[str, Known] = {
     "PRINCIPAL_DESERIALIZATION_FAILURE": Known(Kind.CONFIGURATION, "the controller cannot read the user's name"),
     "UNKNOWN_TOPIC_ID": Known(Kind.TOPIC, "the topic was deleted or created again, or the broker has just started"),
     "INCONSISTENT_TOPIC_ID": Known(Kind.TOPIC, "the topic was created again under the same name"),
-    "FENCED_MEMBER_EPOCH": Known(Kind.TRANSIENT, "the group has assigned this member anew"),
+    "FENCED_MEMBER_EPOCH": Known(Kind.TRANSIENT, "the group has assigned this member again"),
     "UNRELEASED_INSTANCE_ID": Known(Kind.FENCED, "another member still uses the same group.instance.id"),
     "UNSUPPORTED_ASSIGNOR": Known(Kind.CONFIGURATION, "the brokers do not know how the group shares partitions"),
-    "STALE_MEMBER_EPOCH": Known(Kind.TRANSIENT, "the group has assigned this member anew"),
+    "STALE_MEMBER_EPOCH": Known(Kind.TRANSIENT, "the group has assigned this member again"),
     "MISMATCHED_ENDPOINT_TYPE": Known(
         Kind.CONFIGURATION, "kafka.bootstrap_servers names a controller", "Name the brokers' listeners instead."
     ),
@@ -333,7 +333,7 @@ ERRORS: dict[str, Known] = {
     "DUPLICATE_VOTER": Known(Kind.FATAL, "the controller is one of the voters already"),
     "VOTER_NOT_FOUND": Known(Kind.FATAL, "the controller is not one of the voters"),
     "INVALID_REGULAR_EXPRESSION": Known(Kind.CONFIGURATION, "the regular expression for topics is invalid"),
-    "REBOOTSTRAP_REQUIRED": Known(Kind.TRANSIENT, "the broker asks the client to connect anew"),
+    "REBOOTSTRAP_REQUIRED": Known(Kind.TRANSIENT, "the broker asks the client to connect again"),
     "STREAMS_INVALID_TOPOLOGY": Known(Kind.FATAL, "the topology of a Kafka Streams program is invalid"),
     "STREAMS_INVALID_TOPOLOGY_EPOCH": Known(Kind.FATAL, "the topology of a Kafka Streams program has a wrong epoch"),
     "STREAMS_TOPOLOGY_FENCED": Known(Kind.FENCED, "another Kafka Streams program has a newer topology"),

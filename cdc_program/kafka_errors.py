@@ -34,7 +34,7 @@ def is_fenced(error: KafkaError) -> bool:
 
 
 def is_expired(error: KafkaError) -> bool:
-    """Whether the brokers have forgotten a producer that nobody has replaced: a new one continues."""
+    """Whether the brokers have forgotten a producer that no instance has replaced: a new one continues."""
     return known_error(error).kind is Kind.EXPIRED
 
 

@@ -1,6 +1,6 @@
 """What Spark's JVM and its Python processes write to stderr, as events of the program's log.
 
-Their own JSON lines pass as they are. All else, such as a stack trace, becomes an event.
+Their own JSON lines pass as they are. Any other line, such as one of a stack trace, becomes part of an event.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ QUICK = {
 
 
 class ProducerExpiredError(CdcError):
-    """The brokers have forgotten an idle producer, and nobody has fenced it. A new one continues."""
+    """The brokers have forgotten an idle producer, and no instance has fenced it. A new one continues."""
 
 
 def kafka_error(doing: str, exception: KafkaException) -> CdcError:

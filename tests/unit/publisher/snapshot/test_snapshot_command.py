@@ -116,7 +116,7 @@ def test_a_paused_one_is_shown_and_not_continued(tmp_path: Path, monkeypatch: py
 
 
 def test_a_publisher_that_was_just_killed_may_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its lock is there again after a few seconds, which nobody has to wait for here."""
+    """Its lock is there again after a few seconds, for which this test does not wait."""
     waited = 0
     held: list[int] = []
 

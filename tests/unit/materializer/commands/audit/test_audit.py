@@ -118,7 +118,7 @@ def test_a_run_that_was_killed_continues_after_its_last_slice(tmp_path: Path) ->
 def test_a_long_wait_says_what_it_waits_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, FakeTasks(waiting=9), new(2))
     [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("The second look")]
-    assert "of 1 rows waits for the job to fold the nodes' logs up to " in line
+    assert "of 2 rows waits for the job to fold the nodes' logs up to " in line
     assert "materializer.idle_commit_seconds" in line
 
 
