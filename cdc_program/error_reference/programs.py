@@ -84,8 +84,8 @@ EXPLANATIONS = {
         "Kafka unreachable",
         meaning="""Kafka cannot do this now, and a later try heals it: no broker of `kafka.bootstrap_servers` answers,
         or a leader or coordinator moves. A publisher exits at its very first start, because those settings may never
-        have worked. Later it waits, keeps its position, and continues by itself. In the materializer it is a warning for the
-        first minute.""",
+        have worked. Later it waits, keeps its position, and continues by itself. In the materializer it is a warning
+        for the first minute.""",
         cause=f"""The message has [Kafka's error]({KAFKA_ERRORS}). The brokers are down, the port is that of another
         listener, or `kafka.security_protocol` does not fit the listener. If only the first connection works, see the
         brokers' `advertised.listeners`: clients are sent to those addresses. Or a topic has to be created, and fewer
