@@ -1,4 +1,4 @@
-"""`cassandra-materializer resend`: all rows of a table are sent again to its change topic (decision 0044).
+"""`cassandra-materializer resend`: all rows of a table are sent again to its change topic (decision 0046).
 
 The command marks the states; the job sends the rows, in parts and exactly once, as it does when rows move to another
 topic (materializer.fold.topic_move). The job may run or not: each mark is a version of the state, committed by the raw

@@ -42,8 +42,8 @@ def check_topic_ids(state: StateReader, planned: Mapping[str, str]) -> None:
                 Code.CHANGE_TOPIC_RECREATED,
                 f"The change topic {name} was deleted and created again (id {recorded}, now {found}): the rows that it "
                 "had are missing.",
-                f"Send all rows again: `cassandra-materializer resend KEYSPACE.TABLE --yes`. Describe {name} first: if "
-                "its partition count or its settings are wrong, delete it, and the job creates it.",
+                f"Look at {name} first: if its number of partitions or its settings are wrong, delete it, and the job "
+                "creates it again. Then send all rows again: `cassandra-materializer resend KEYSPACE.TABLE --yes`.",
             )
 
 
