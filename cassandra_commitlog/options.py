@@ -96,8 +96,8 @@ def segment_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="FILE",
         multiple=True,
         callback=_tables,
-        help="CQL with IDs (schema.cql of a snapshot, DESCRIBE ... WITH INTERNALS), a publisher's schema.json, or messages of"
-        " <prefix>.tables, one per line; may be repeated.",
+        help="CQL with IDs (schema.cql of a snapshot, DESCRIBE ... WITH INTERNALS), a publisher's schema.json, or "
+        "messages of <prefix>.tables, one per line; may be repeated.",
     )
     @click.option("--keystore", type=_FILE, metavar="FILE", help="For encrypted segments: Cassandra's JCEKS keystore.")
     @click.option(

@@ -20,8 +20,8 @@ from materializer.fold.schema_in_force import SchemaAdvanceError, SchemaInForce
 from materializer.fold.topic_move import fold_move
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import CONTINUATION
-from materializer.rows.topic_ids import check_topic_ids
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
+from materializer.rows.topic_ids import check_topic_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -193,7 +193,11 @@ class PartitionSchemaChange:
     def _is_resent(self) -> bool:
         """Whether the rows are sent again to the topic that they are in."""
         continuation, left = self._continuation, self._left
-        return isinstance(continuation, TopicMoveContinuation) and left is not None and left.name == continuation.topic.name
+        return (
+            isinstance(continuation, TopicMoveContinuation)
+            and left is not None
+            and left.name == continuation.topic.name
+        )
 
     def _cause(self) -> Source:
         """Why the rows change."""

@@ -1,9 +1,10 @@
 """The rows of a state move to another change topic: all of them, at one raw offset, before anything later is folded.
 
 Each visible row ends in the topic that it leaves (`d`) and begins in the next one (`r`). Rows that are sent again, to a
-topic that was deleted and created again (materializer.rows.topic_ids), move to their own topic and only begin. A move that exceeds a chunk's
-budget is done in parts. Each part is a transaction at the same offset, and the continuation says what has moved. The
-first part decides the target, whatever the plans of later batches say.
+topic that was deleted and created again (materializer.rows.topic_ids), move to their own topic and only begin.
+
+A move that exceeds a chunk's budget is done in parts. Each part is a transaction at the same offset, and the
+continuation says what has moved. The first part decides the target, whatever the plans of later batches say.
 """
 
 from __future__ import annotations

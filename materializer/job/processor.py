@@ -139,7 +139,9 @@ def _table_processor(
             shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
             encoder = ChangeEncoder(shown, prefix, change_topic.key_schema_id, change_topic.value_schema_id, cluster)
             encoders[schema.digest] = encoder
-            targets[schema.digest] = Target(change_topic.name, change_topic.partitions, encoder, schema.table_id, change_topic.topic_id)
+            targets[schema.digest] = Target(
+                change_topic.name, change_topic.partitions, encoder, schema.table_id, change_topic.topic_id
+            )
     return TableProcessor(
         TopicShape(plan.raw_partitions, plan.topic_id),
         table_catalog(plan.schemas, targets, encoders),

@@ -2,7 +2,8 @@
 
     m <name>                                        facts of the whole state: times, the schemas shown, the change
                                                     topics (materializer.rows.published) and their ids
-                                                    (materializer.rows.topic_ids), the floor, the truncations (materializer.fold.truncations), and the
+                                                    (materializer.rows.topic_ids), the floor, the
+                                                    truncations (materializer.fold.truncations), and the
                                                     continuation (materializer.rows.continuation)
     o <host>                                        the watermark of a publisher (materializer.fold.publishers)
     s <number>                                      a table schema, to which stored rows refer by its number

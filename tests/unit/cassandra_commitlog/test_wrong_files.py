@@ -49,7 +49,17 @@ CONTENTS = {
     "deep JSON": b'{"tables": ' + b"[" * 100_000,
     "Latin-1": "CREATE TABLE ks.größe (a int PRIMARY KEY);".encode("latin-1"),
 }
-PARSERS = ("Expecting", "codec", "Traceback", "Errno", "JSONDecode", "not subscriptable", "KeyError", "line 1 column", "object")
+PARSERS = (
+    "Expecting",
+    "codec",
+    "Traceback",
+    "Errno",
+    "JSONDecode",
+    "not subscriptable",
+    "KeyError",
+    "line 1 column",
+    "object",
+)
 
 
 def check(result: Result, *said: str) -> None:

@@ -1,4 +1,4 @@
-"""A change topic that is deleted, or deleted and created again, on a real broker: it is noticed, and `resend` heals it."""
+"""A change topic that is deleted, and maybe created again, on a real broker: it is noticed, and `resend` heals it."""
 
 from __future__ import annotations
 

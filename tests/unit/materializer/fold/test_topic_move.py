@@ -57,7 +57,9 @@ class Run:
 
     def _chunk(self, records: list[RawRecord]) -> list[Told]:
         catalog = catalog_of(FORWARD.table)
-        catalog = replace(catalog, topics=dict.fromkeys(catalog.topics, self.topic), partitions={NEXT: 7}, topic_ids=self.ids)
+        catalog = replace(
+            catalog, topics=dict.fromkeys(catalog.topics, self.topic), partitions={NEXT: 7}, topic_ids=self.ids
+        )
         result = fold_chunk(self.state, records, catalog, self.settings)
         self.state.apply(result.writes)
         self._left = result.left
