@@ -46,22 +46,28 @@ def fold_move(state: StateReader, offset: int, in_force: SchemaInForce, settings
         if not isinstance(continuation, TopicMoveContinuation):
             return None
         return _Part(state, settings).move(continuation, catalog)
-    may_leave = in_force.is_newest or in_force.has_advanced
-    if not (may_leave or must_resend(state)):
+    target = _target(state, in_force)
+    if target is None:
         return None
-    published = read_published(state)
-    table_id = shown_table_id(state) if published else None
-    if table_id is None or table_id not in published:
-        return None
-    recorded = published[table_id].topic
-    topic = catalog.newest_topic(table_id) if may_leave else _as_planned(recorded, catalog)
-    if topic is None or (recorded.name == topic.name and not must_resend(state)):
-        return None
+    table_id, topic = target
     part = _Part(state, settings)
     if part.is_within_second:
         return part.finish_second(catalog)
     schema = SchemaId(table_id, catalog.newest[table_id])
     return part.begin(TopicMoveContinuation(b"", schema, b"", part.second, offset, topic), catalog)
+
+
+def _target(state: StateReader, in_force: SchemaInForce) -> tuple[bytes, Topic] | None:
+    """The table whose rows must move or be sent again, and the topic that they go to; None if they stay."""
+    published = read_published(state)
+    table_id = shown_table_id(state) if published else None
+    if table_id is None or table_id not in published:
+        return None
+    recorded = published[table_id].topic
+    may_leave = in_force.is_newest or in_force.has_advanced
+    topic = in_force.catalog.newest_topic(table_id) if may_leave else _as_planned(recorded, in_force.catalog)
+    stays = topic is None or (recorded.name == topic.name and not must_resend(state))
+    return None if topic is None or stays else (table_id, topic)
 
 
 def _as_planned(topic: Topic, catalog: TableCatalog) -> Topic:

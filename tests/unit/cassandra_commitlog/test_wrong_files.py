@@ -34,7 +34,7 @@ CONTENTS = {
     "blank": b" \n\n",
     "binary": bytes(range(256)),
     "zeros": bytes(100),
-    "words": b"to whom it may concern",
+    "words": b"buy milk and bread",
     "statement": b"SELECT * FROM t;",
     "torn": b"CREATE TABLE ks.t (a int",
     "without a key": b"CREATE TABLE ks.t (a int, b int);",
