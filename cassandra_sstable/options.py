@@ -33,10 +33,14 @@ def _files(_context: click.Context, _parameter: click.Parameter, paths: tuple[Pa
     try:
         found = [file for path in paths for file in find_sstables(path)]
     except (FormatError, OSError) as error:
-        raise click.BadParameter(str(error)) from None
+        raise click.BadParameter(_words(error)) from None
     if not found:
         raise click.BadParameter("no SSTable found (<version>-<id>-<format>-Data.db)")
     return list(dict.fromkeys(found))
+
+
+def _words(error: FormatError | OSError) -> str:
+    return f"{error.filename} cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
 def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> SchemaFiles:
@@ -44,7 +48,7 @@ def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[P
     for path in paths:
         try:
             found.read(path)
-        except (FormatError, OSError) as error:
+        except FormatError as error:
             raise click.BadParameter(str(error)) from None
     return found
 
@@ -81,7 +85,7 @@ def sstable_options(command: Callable[..., None]) -> Callable[..., None]:
         try:
             schemas = Schemas(tables, data_folders, files)
         except (FormatError, OSError) as error:
-            raise click.BadParameter(str(error), param_hint="--data") from None
+            raise click.BadParameter(_words(error), param_hint="--data") from None
         command(SSTableInput(files, schemas), **others)
 
     return with_sstables

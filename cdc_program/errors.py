@@ -81,6 +81,7 @@ class Code(Enum):
     SNAPSHOT_GIVEN_UP = (87, 4)
     SNAPSHOT_STALLED = (88, 0)  # only for an alert
     NOT_TRUNCATED = (89, 4)
+    CHANGE_TOPIC_RECREATED = (93, 4)
     TRANSFORM_FAILED = (95, 4)
     TRANSFORM_STEP = (96, 4)
     TRANSFORM_SOURCE = (97, 4)

@@ -21,6 +21,7 @@ from materializer.fold.topic_move import fold_move
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import CONTINUATION
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
+from materializer.rows.topic_ids import check_topic_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +45,10 @@ def fold_chunk(
     """Fold at least one record of one raw partition, in the order of their offsets.
 
     It folds all records or, if they exceed the budget, as many as `left` says; maybe only a part of the first one.
-    CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, STATE_DAMAGED, STATE_FORMAT or NOT_SUPPORTED: then nothing of
-    the chunk may be used.
+    CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, STATE_DAMAGED, STATE_FORMAT, NOT_SUPPORTED or
+    CHANGE_TOPIC_RECREATED: then nothing of the chunk may be used.
     """
+    check_topic_ids(reader, catalog.topic_ids)
     in_force = SchemaInForce(reader, catalog)
     while True:
         try:

@@ -21,8 +21,10 @@ from materializer.fold.table import ChunkContext, TableFold
 from materializer.fold.table_runs import split_by_table
 from materializer.fold.truncations import Truncations
 from materializer.rows.budget import Budget
+from materializer.rows.keys import RESEND
 from materializer.rows.overlay import Overlay
 from materializer.rows.published import read_published
+from materializer.rows.topic_ids import must_resend, record_topic_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +85,9 @@ class ChunkFold(ABC):
         """Fold the chunk. BudgetSpentError, or CdcError as fold_chunk."""
         self._fold_tables()
         self._store_times()
+        record_topic_ids(self._overlay, self._catalog.topic_ids)
+        if not self._published and must_resend(self._overlay):  # it had no rows
+            self._overlay.put(RESEND, None)
         return ChunkResult(
             writes=self._overlay.writes,
             changes=self._incomplete.mark_changes(self._finished_changes(), is_in_snapshot=self._snapshots.was_running),

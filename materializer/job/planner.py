@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import Settings
     from materializer.job.change_topics import Registry
-    from materializer.job.plan import TableSchema
+    from materializer.job.plan import ChangeTopic, TableSchema
     from materializer.records import RawPartition, TopicShape
 
     Positions = Mapping[RawPartition, Position | CdcError | None]
+
+_CHANGE_TOPICS_SECONDS = 10.0  # from one look at the change topics to the next
 
 _logger = structlog.get_logger(__name__)
 
@@ -61,7 +63,7 @@ class Planner:
         self._plans: dict[str, TopicPlan] = {}
         self._stale: set[str] = set()
         self._change_topics = topic_finder(settings, registry, self._topics.make_change_topic)
-        self._asked_at = time.monotonic()
+        self._asked_at = self._looked_at = time.monotonic()
         self._kept: set[str] = set()
         self._unpublished: set[str] = set()
         self._plan_making = InBackground[str, TopicPlan](patience)
@@ -81,6 +83,7 @@ class Planner:
         self._table_schemas.add(self._reader.read_to_end())
         shapes = self._describe_topics()
         self._ask_again()
+        self._notice_recreated_topics()
         for topic, shape in shapes.items():
             if topic not in self.errors:
                 self._guard(topic, partial(self._start_plan, topic, shape))
@@ -174,12 +177,39 @@ class Planner:
     def _make_plan(self, topic: str, shape: TopicShape, schemas: tuple[TableSchema, ...]) -> TopicPlan:
         # A topic that is created now has had no messages, and its partitions may have no leaders yet.
         existing = self._topics.partition_counts() if topic in self._unpublished else {}
-        change_topics = self._change_topics.find_or_create(schemas)
+        change_topics = self._described(self._change_topics.find_or_create(schemas))
         for name in {each.name for each in change_topics if each is not None} & existing.keys():
             self._check_unpublished(topic, name)
         self._unpublished.discard(topic)
         limit = self._topics.max_message_bytes({each.name for each in change_topics if each is not None})
         return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
+
+    def _described(self, change_topics: tuple[ChangeTopic | None, ...]) -> tuple[ChangeTopic | None, ...]:
+        """The topics as they are now. One that was deleted since it was found is created again."""
+        names = {each.name for each in change_topics if each is not None}
+        for name in names - self._topics.partition_counts().keys():
+            self._topics.make_change_topic(name)
+        shapes = self._topics.each_shape(names)
+        return tuple(each and _with_shape(each, shapes[each.name]) for each in change_topics)
+
+    def _notice_recreated_topics(self) -> None:
+        """Plan the raw topics again whose change topics are not those of their plans any more."""
+        if time.monotonic() - self._looked_at < _CHANGE_TOPICS_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        planned = {
+            raw_topic: {each.name: each.topic_id for each in plan.change_topics if each is not None}
+            for raw_topic, plan in self._plans.items()
+        }
+        existing = self._topics.partition_counts()
+        shapes = self._topics.each_shape({name for ids in planned.values() for name in ids if name in existing})
+        for raw_topic, ids in planned.items():
+            for name, topic_id in ids.items():
+                shape = shapes.get(name)
+                if shape is None or (not isinstance(shape, CdcError) and shape.topic_id != topic_id):
+                    if topic_id:
+                        _logger.warning("change topic deleted", code=Code.CHANGE_TOPIC_RECREATED.text, topic=name)
+                    self._stale.add(raw_topic)
 
     def _take_plan(self, topic: str, made: Future[TopicPlan]) -> None:
         try:
@@ -224,6 +254,13 @@ class Planner:
     def _read_positions(self, raw_partitions: list[RawPartition]) -> Positions:
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
             return self._positions.read_each(raw_partitions)
+
+
+def _with_shape(topic: ChangeTopic, shape: TopicShape | CdcError) -> ChangeTopic:
+    """The topic as it is now. A broker that cannot describe it is asked again at the next look."""
+    if isinstance(shape, CdcError):
+        return topic._replace(topic_id="")
+    return topic._replace(partitions=shape.partitions, topic_id=shape.topic_id)
 
 
 def _check_positions_fit(raw_partitions: list[RawPartition], positions: Positions, shape: TopicShape) -> None:

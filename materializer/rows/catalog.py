@@ -50,7 +50,7 @@ class TableCatalog:
     id's newest schema, with the table ids in the order in which their tables were created. `topics`: the change topic
     of each digest whose changes can be published, and `encoders` the encoder of its messages: with one, the native core
     writes the messages of a digest as it folds.
-    `partitions`: the partition count of each of these topics.
+    `partitions`, `topic_ids`: the partition count and Kafka's id of each of these topics.
     """
 
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
@@ -58,6 +58,7 @@ class TableCatalog:
     topics: Mapping[bytes, str] = field(default_factory=dict)
     encoders: Mapping[bytes, ChangeEncoder] = field(default_factory=dict, repr=False, compare=False)
     partitions: Mapping[str, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     _encoders: dict[bytes, KeyEncoders] = field(default_factory=dict, repr=False, compare=False)
     _plans: dict[bytes, Plan | None] = field(default_factory=dict, repr=False, compare=False)
 
