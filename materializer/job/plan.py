@@ -56,13 +56,14 @@ class TopicPlan:
 class BatchPlan:
     """The plans by raw topic. A raw topic whose table has no known schema has no plan.
 
-    shapes: the shape of every raw topic when the plan was made.
+    shapes: the shape of every raw topic when the plan was made. has_watermarks: whether the topic of watermarks exists.
     """
 
     topics: dict[str, TopicPlan]
     kafka: KafkaSettings
     materializer: MaterializerSettings
     shapes: Mapping[str, TopicShape] = field(default_factory=dict)
+    has_watermarks: bool = False
 
     def processor(self, raw_topic: str) -> Processor:
         """What is done with the raw topic's messages. CdcError(SCHEMA_UNKNOWN) if it has no plan."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_messages.topics import change_topic, table_of, tables_topic
+from cdc_messages.topics import change_topic, table_of, tables_topic, watermarks_topic
 from cdc_program.errors import CdcError, Code
 from materializer.errors import changes_of_another_job, trace_of, unexpected
 from materializer.exactly_once.position import Position, check_offset, check_shape, check_topic
@@ -61,6 +61,8 @@ class Planner:
         self._plans: dict[str, TopicPlan] = {}
         self._stale: set[str] = set()
         self._change_topics = topic_finder(settings, registry, self._topics.make_change_topic)
+        self._is_raw = re.compile(raw_topic_pattern(self._prefix)).match
+        self._has_watermarks = False
         self._asked_at = time.monotonic()
         self._kept: set[str] = set()
         self._unpublished: set[str] = set()
@@ -86,7 +88,7 @@ class Planner:
                 self._guard(topic, partial(self._start_plan, topic, shape))
         for topic, made in self._plan_making.finished().items():
             self._guard(topic, partial(self._take_plan, topic, made))
-        return BatchPlan(dict(self._plans), self._kafka, self._materializer, shapes)
+        return BatchPlan(dict(self._plans), self._kafka, self._materializer, shapes, self._has_watermarks)
 
     def make_task(self, plan: BatchPlan) -> BatchTask:
         return BatchTask(plan)
@@ -152,7 +154,9 @@ class Planner:
         return shapes
 
     def _find_raw_topics(self) -> list[str]:
-        return self._topics.matching(raw_topic_pattern(self._prefix))
+        topics = self._topics.partition_counts()
+        self._has_watermarks = watermarks_topic(self._prefix) in topics
+        return [name for name in topics if self._is_raw(name)]
 
     def _guard(self, topic: str, step: Callable[[], None]) -> None:
         """An error of the step concerns the topic alone."""

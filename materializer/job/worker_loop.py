@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
+from cdc_messages.topics import watermarks_topic
 from cdc_program.errors import CdcError
 from materializer.errors import trace_of, unexpected
 from materializer.exactly_once.partition_task import Report
@@ -26,6 +27,8 @@ from materializer.job import collector
 from materializer.job.backlog import RawBacklog
 from materializer.job.local_states import LocalStates
 from materializer.job.open_partitions import OpenPartitions
+from materializer.job.processor import rules_mark
+from materializer.job.watermark_feed import WatermarkFeed
 from materializer.kafka import RawReader, ReadBudget, Topics, driver_errors
 from materializer.records import RawPartition
 from materializer.store.snapshots import in_background
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.job.plan import Assignment, BatchPlan, TopicPlan
+    from materializer.exactly_once.position import Position
     from materializer.records import RawRecord
     from materializer.store.unused import DiskUse
 
@@ -141,6 +145,9 @@ class PollLoop:
         self._unchecked: set[str] = set()  # topics with messages read since they were described
         self._disk: DiskUse | None = None
         self._backlog = RawBacklog(max_heartbeat_wait(settings), _MAX_HEARTBEATS)
+        forgotten = [host.bytes for host in settings.forgotten_publishers]
+        self._watermarks = WatermarkFeed(self._backlog, reader, topics, forgotten)
+        self._unopened: dict[RawPartition, Position] = {}  # whose states were not looked for yet
         self._plans: dict[str, TopicPlan] = {}
         self._results: dict[RawPartition, TaskResult] = {}
         self._logged: dict[RawPartition, str] = {}
@@ -181,35 +188,45 @@ class PollLoop:
 
     def _apply_assignment(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Release and add raw partitions, and mark the topics of changed tables ready."""
+        if plan.has_watermarks:
+            self._watermarks.open(watermarks_topic(plan.kafka.topic_prefix))
         assigned = set(assignment.raw_partitions)
         for raw_partition in (self._backlog.raw_partitions | self._waiting) - assigned:
             self._forget(raw_partition)
-        self._add(assigned - self._backlog.raw_partitions - self._waiting, plan)
-        for topic, topic_plan in plan.topics.items():
-            if topic_plan != self._plans.get(topic):
-                self._backlog.mark_ready(topic)
+        changed = {topic for topic, before in self._plans.items() if plan.topics.get(topic) != before}
+        self._backlog.mark_ready(changed)
+        if changed or plan.topics.keys() != self._plans.keys():
+            self._watermarks.look_again()
         self._plans = plan.topics
+        self._add(assigned - self._backlog.raw_partitions - self._waiting, plan)
 
     def _add(self, raw_partitions: set[RawPartition], plan: BatchPlan) -> None:
-        """Read these from their committed positions on, as soon as their states are here."""
+        """Read these from their committed positions on. Their states are looked for when they have work."""
+        if not raw_partitions:
+            return
         try:
             positions = self._reader.positions(raw_partitions)
-            offsets = {
-                each: 0 if position is None else position.offset
-                for each, position in positions.items()
-                if not isinstance(position, CdcError) and self._states.is_here(plan, each, position)
-            }
-            self._reader.add(offsets)
+            self._reader.add(
+                {
+                    each: 0 if position is None else position.offset
+                    for each, position in positions.items()
+                    if not isinstance(position, CdcError)
+                }
+            )
         except CdcError as error:
             self._fail_all(raw_partitions, error)
             return
         for raw_partition, position in positions.items():
             if isinstance(position, CdcError):
                 self._fail(raw_partition, position)
-            elif raw_partition in offsets:
-                self._backlog.add(raw_partition, time.monotonic())
-            else:
-                self._waiting.add(raw_partition)
+                continue
+            rest = None if position is None else position.rest
+            if rest is not None and rest.rules != rules_mark(plan, raw_partition.topic):
+                rest = None
+            self._backlog.add(raw_partition, time.monotonic(), rest, is_new=position is None)
+            if position is not None:
+                self._unopened[raw_partition] = position
+        self._watermarks.look_again()
 
     def _add_restored(self, plan: BatchPlan) -> None:
         """Read the raw partitions whose states have come since."""
@@ -226,11 +243,10 @@ class PollLoop:
         settings = plan.materializer
         self._add_restored(plan)
         self._poll(ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes))
-        started = time.monotonic()
+        self._watermarks.feed(plan.topics)
         self._check_topics(plan)
         self._fold_all(_ACTIVE_SECONDS, self._backlog.active(), plan)
-        idle_seconds = max(_IDLE_SECONDS, time.monotonic() - started)
-        self._fold_all(idle_seconds, self._backlog.ready_idle(time.monotonic()), plan)
+        self._fold_all(_IDLE_SECONDS, self._backlog.ready_idle(time.monotonic()), plan)
 
     def _poll(self, budget: ReadBudget) -> None:
         """Read new messages."""
@@ -241,6 +257,7 @@ class PollLoop:
         except CdcError as error:  # of the consumer, which reads all of them
             self._fail_all(self._backlog.raw_partitions, error)
             return
+        self._watermarks.take(read)
         for raw_partition, found in read.records.items():
             self._backlog.append(raw_partition, found)
             self._unchecked.add(raw_partition.topic)
@@ -310,7 +327,14 @@ class PollLoop:
                 return
 
     def _fold(self, raw_partition: RawPartition, plan: BatchPlan, end: float) -> None:
-        """Fold one chunk, or what of its parts begins before `end`, and at least one part."""
+        """Fold one chunk, or what of its parts begins before `end`, and at least one part. If its state has to be
+        fetched, that is begun, and the raw partition is read again when the state has come.
+        """
+        position = self._unopened.pop(raw_partition, None)
+        if position is not None and not self._states.is_here(plan, raw_partition, position):
+            self._stop_reading(raw_partition)
+            self._waiting.add(raw_partition)
+            return
         records = self._backlog.first_records(raw_partition, plan.materializer.chunk_max_messages)
         try:
             with driver_errors(f"fold messages of {raw_partition}"):
@@ -348,9 +372,14 @@ class PollLoop:
         """Drop its backlog and close it. A later batch reads it again from its committed position."""
         self._waiting.discard(raw_partition)
         self._states.forget(raw_partition)
+        self._stop_reading(raw_partition)
+        self._open_partitions.close(raw_partition)
+
+    def _stop_reading(self, raw_partition: RawPartition) -> None:
+        self._unopened.pop(raw_partition, None)
+        self._watermarks.forget(raw_partition)
         self._backlog.remove(raw_partition)
         self._reader.remove([raw_partition])
-        self._open_partitions.close(raw_partition)
 
 
 def _poll_loop(plan: BatchPlan) -> PollLoop:

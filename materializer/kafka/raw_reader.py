@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cdc_program.errors import CdcError
 from cdc_program.kafka import LOGGED, client_config
@@ -103,6 +103,10 @@ class RawReader:
             self._next |= offsets
             self._heard |= dict.fromkeys(offsets, time.monotonic())
 
+    def add_whole(self, partition: RawPartition) -> None:
+        """Read this partition too, from its first message on."""
+        self.add({partition: OFFSET_BEGINNING})
+
     def remove(self, partitions: Iterable[RawPartition]) -> None:
         """Stop reading these raw partitions."""
         gone = []
@@ -114,6 +118,10 @@ class RawReader:
         if gone:
             with driver_errors("read the raw topics"):
                 self._consumer.incremental_unassign(gone)
+
+    def next_offset(self, partition: RawPartition) -> int:
+        """The offset of the next message that `read` will return."""
+        return self._next[partition]
 
     def close(self) -> None:
         self._consumer.close()

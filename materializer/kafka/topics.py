@@ -75,6 +75,22 @@ class Topics:
             following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return {each: (first[each], following[each]) for each in partitions}
 
+    def ends(self, partitions: Collection[RawPartition]) -> dict[RawPartition, int]:
+        """The next offset of each raw partition at this moment, without those whose leaders do not say it now."""
+        found = {}
+        with self._errors("list the offsets of the raw topics"):
+            asked = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}  # type: ignore[no-untyped-call]
+            answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked) if asked else {}
+            for at, answer in answers.items():
+                try:
+                    found[RawPartition(at.topic, at.partition)] = _answer_of(answer).offset
+                except KafkaException as error:
+                    if kafka_error("list the offsets of the raw topics", error).code is not Code.KAFKA_UNREACHABLE:
+                        raise
+        if len(found) < len(partitions):
+            self._admin = _client(self._settings)
+        return found
+
     def has_had_messages(self, topic: str) -> bool:
         """Whether a message was ever sent to the topic. False if there is no such topic."""
         partitions = [RawPartition(topic, number) for number in range(self.partition_counts().get(topic, 0))]

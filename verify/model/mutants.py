@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from local_stack.servers.stack import Stack
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
-    from materializer.records import Message, RawPartition, RawRecord
+    from materializer.records import Message, RawPartition, RawRecord, Rest
     from materializer.rows.overlay import StateReader
     from materializer.rows.published import Published
 
@@ -151,8 +151,8 @@ class SkippingProcessor(Processor):
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._whole.dead_letter_messages(raw_partition, letters)
 
-    def next_timer_ms(self, state: StateReader) -> int | None:
-        return self._whole.next_timer_ms(state)
+    def rest(self, state: StateReader) -> Rest | None:
+        return self._whole.rest(state)
 
 
 class _Patch:
