@@ -103,9 +103,7 @@ class RawBacklog:
         active = [each for each in self._backlogs.values() if each.non_heartbeats]
         return sum(len(each.records) for each in active), sum(each.size for each in active)
 
-    def add(
-        self, raw_partition: RawPartition, now: float, rest: Rest | None = None, *, is_new: bool = False
-    ) -> None:
+    def add(self, raw_partition: RawPartition, now: float, rest: Rest | None = None, *, is_new: bool = False) -> None:
         """rest: of its committed state; None if it is not known. is_new: it has never had a message."""
         spread = _SPREAD * crc32(str(raw_partition).encode()) / 2**32
         self._backlogs[raw_partition] = _PartitionBacklog(rest, now, self._max_wait * (1 - spread), is_new=is_new)
@@ -132,9 +130,7 @@ class RawBacklog:
             return ()
         return [each for each in heartbeats if each.at >= backlog.seen]
 
-    def append_heartbeats(
-        self, raw_partition: RawPartition, end: int, heartbeats: Sequence[Heartbeat]
-    ) -> None:
+    def append_heartbeats(self, raw_partition: RawPartition, end: int, heartbeats: Sequence[Heartbeat]) -> None:
         """Fold these heartbeats at once, after all messages that are there. end: all messages before this offset are
         read.
         """

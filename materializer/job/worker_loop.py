@@ -57,6 +57,7 @@ _IDLE_SECONDS = 0.25  # of a poll for folding idle raw partitions, while new mes
 _ACTIVE_SECONDS = 1.0  # of a poll for folding active raw partitions, while the driver and idle ones wait
 _ASK_SECONDS = 0.25  # between two questions whether to go on
 _MIN_POLL_SECONDS = 0.01
+_STATES_AT_ONCE = 8  # that are fetched at most before those of idle raw partitions wait
 _READ_CHUNKS = 4  # bytes of raw messages that are read ahead, as a multiple of those of a chunk
 _MAX_HEARTBEATS = 50_000  # that wait, each of about 500 bytes in memory
 
@@ -228,25 +229,40 @@ class PollLoop:
                 self._unopened[raw_partition] = position
         self._watermarks.look_again()
 
-    def _add_restored(self, plan: BatchPlan) -> None:
-        """Read the raw partitions whose states have come since."""
-        restored = {each: error for each, error in self._states.finished().items() if each in self._waiting}
-        self._waiting -= restored.keys()
-        for raw_partition, error in restored.items():
+    def _look_for_states(self, plan: BatchPlan) -> None:
+        """Look for the states of raw partitions that have work for the first time. Those whose states take longer to
+        fetch are read again when these have come, so that they hold no messages in the meantime.
+        """
+        idle = self._backlog.ready_idle(time.monotonic())[: max(0, _STATES_AT_ONCE - len(self._waiting))]
+        for raw_partition in [*self._backlog.active(), *idle]:
+            position = self._unopened.pop(raw_partition, None)
+            if position is not None and not self._states.is_here(plan, raw_partition, position):
+                self._waiting.add(raw_partition)
+        late = set()
+        for raw_partition, error in self._states.finished().items():
+            if raw_partition not in self._waiting:
+                continue
+            self._waiting.discard(raw_partition)
             if error is not None:
                 self._fail(raw_partition, error)
-        if here := {each for each, error in restored.items() if error is None}:
-            self._add(here, plan)
+            elif raw_partition in self._backlog.raw_partitions:
+                self._states.forget(raw_partition)
+            else:
+                late.add(raw_partition)
+        for raw_partition in self._waiting & self._backlog.raw_partitions:
+            self._stop_reading(raw_partition)
+        self._add(late, plan)
 
     def _poll_and_fold(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Read for a while. Then fold all active raw partitions, and the idle ones that are ready."""
         settings = plan.materializer
-        self._add_restored(plan)
         self._poll(ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes))
         self._watermarks.feed(plan.topics)
+        self._look_for_states(plan)
         self._check_topics(plan)
         self._fold_all(_ACTIVE_SECONDS, self._backlog.active(), plan)
-        self._fold_all(_IDLE_SECONDS, self._backlog.ready_idle(time.monotonic()), plan)
+        idle = self._backlog.ready_idle(time.monotonic())
+        self._fold_all(_IDLE_SECONDS, [each for each in idle if each not in self._unopened], plan)
 
     def _poll(self, budget: ReadBudget) -> None:
         """Read new messages."""
@@ -327,14 +343,7 @@ class PollLoop:
                 return
 
     def _fold(self, raw_partition: RawPartition, plan: BatchPlan, end: float) -> None:
-        """Fold one chunk, or what of its parts begins before `end`, and at least one part. If its state has to be
-        fetched, that is begun, and the raw partition is read again when the state has come.
-        """
-        position = self._unopened.pop(raw_partition, None)
-        if position is not None and not self._states.is_here(plan, raw_partition, position):
-            self._stop_reading(raw_partition)
-            self._waiting.add(raw_partition)
-            return
+        """Fold one chunk, or what of its parts begins before `end`, and at least one part."""
         records = self._backlog.first_records(raw_partition, plan.materializer.chunk_max_messages)
         try:
             with driver_errors(f"fold messages of {raw_partition}"):

@@ -56,7 +56,9 @@ def test_it_is_a_heartbeat_of_each_of_its_tables(watermark: Watermark) -> None:
         assert (message.schema_digest, message.clock) == (table.digest, table.clock)
 
 
-@given(st.binary() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda at: json.dumps(at).encode()))
+@given(
+    st.binary() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda at: json.dumps(at).encode())
+)
 def test_damaged_bytes_give_a_message_error(value: bytes) -> None:
     with pytest.raises(MessageError):
         watermarks.decode(value)

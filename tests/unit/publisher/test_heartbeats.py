@@ -49,7 +49,8 @@ class FakeKafka:
 
 def sender(kafka: FakeKafka, seconds: float = 10.0, tables: int = 2, ends: RowEnds | None = None) -> WatermarkSender:
     schema = SimpleNamespace(
-        current_tables=lambda: [table(number) for number in range(1, tables + 1)], row_ends=ends or RowEnds(None)  # type: ignore[arg-type]
+        current_tables=lambda: [table(number) for number in range(1, tables + 1)],
+        row_ends=ends or RowEnds(None),  # type: ignore[arg-type]
     )
     positions = SimpleNamespace(clock=CLOCK, published_up_to=CommitLogPosition(3, 400))
     node = SimpleNamespace(host_id=HOST.bytes, schema=schema, positions=positions)
