@@ -33,6 +33,7 @@ from cdc_messages import watermarks
 from cdc_messages.tables import message_key, to_json
 from cdc_messages.watermarks import TableWatermark, Watermark
 from local_stack.process.paths import project_root
+from local_stack.process.processes import ChildProcess
 from local_stack.servers.choice import kafka_broker
 from local_stack.servers.programs import materializer
 from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record
@@ -156,9 +157,8 @@ class Probe:
             if due <= time.monotonic() < end:
                 sent[self.write(self._rng.choice(actives))] = time.monotonic()
                 due += 1 / self._load.rate
-            for message in self._consumer.consume(100, max(0.0, min(0.02, due - time.monotonic()))):
-                if message.error() is None and (number := _key_of(message.key())) in sent:
-                    found.append(time.monotonic() - sent.pop(number))
+            came = self._came(max(0.0, min(0.02, due - time.monotonic())))
+            found += [time.monotonic() - sent.pop(number) for number in came if number in sent]
         return found
 
     def first_changes(self, started: float) -> float:
@@ -167,10 +167,13 @@ class Probe:
         while awaited:
             if time.monotonic() > started + CHANGE_SECONDS:
                 raise click.ClickException(f"{len(awaited)} of the first writes have not come out")
-            for message in self._consumer.consume(100, 0.1):
-                if message.error() is None:
-                    awaited.discard(_key_of(message.key()))
+            awaited -= self._came(0.1)
         return time.monotonic() - started
+
+    def _came(self, seconds: float) -> set[int]:
+        """The numbers in the keys of changes."""
+        messages = self._consumer.consume(100, seconds)
+        return {_key_of(message.key()) for message in messages if message.error() is None}
 
     def close(self) -> None:
         self._consumer.close()
@@ -182,7 +185,7 @@ def _key_of(key: bytes | None) -> int:
     for byte in (key or b"")[5:]:
         value |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80:  # noqa: PLR2004 - the last byte of a varint
+        if byte < 0x80:
             break
     return (value >> 1) ^ -(value & 1)
 
@@ -262,7 +265,7 @@ def _measure(version: Path, load: Load, settings: dict[str, str], seconds: float
 
 
 def _idle(job: Program, broker: KafkaBroker, seconds: float) -> Figures:
-    assert broker.process is not None
+    assert isinstance(broker.process, ChildProcess)
     of_job, of_broker = Tree(job.pid), Tree(broker.process.pid)
     before, of_broker_before, reads = of_job.cpu(), of_broker.cpu(), _reads(of_broker)
     started = time.monotonic()

@@ -13,13 +13,14 @@ several parts, each with its own tables; each part is complete.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdc_messages import raw
 from cdc_messages.errors import MessageError, check_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 FORMAT_VERSION = 1
 READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)

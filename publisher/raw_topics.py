@@ -115,8 +115,8 @@ class RawTopics:
         self.requests: dict[bytes, int] = {}
 
     def open_tables_topic(self) -> None:
-        """Create or check the topics of table schemas and of watermarks, and read the first. CdcError if Kafka is unreachable or refuses, or if
-        another Cassandra cluster publishes under the same prefix.
+        """Create or check the topics of table schemas and of watermarks, and read the first. CdcError if Kafka is
+        unreachable or refuses, or if another Cassandra cluster publishes under the same prefix.
         """
         self._admin.check_reachable()
         self._admin.ensure_tables_topic(self._tables_topic)

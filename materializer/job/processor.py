@@ -46,11 +46,9 @@ class TableProcessor(Processor):
         rules: FoldSettings,
         changes: ChangeWriter,
         dead_letters: DeadLetterWriter,
-        mark: int = 0,
     ) -> None:
-        """mark: as rules_mark."""
         self.shape = shape
-        self._mark = mark
+        self.mark = 0  # as rules_mark
         self._catalog = catalog
         self._rules = rules
         self._changes = changes
@@ -69,7 +67,7 @@ class TableProcessor(Processor):
         return self._dead_letters.messages(raw_partition, letters)
 
     def rest(self, state: StateReader) -> Rest | None:
-        return find_rest(state, self._catalog, self._rules, self._mark)
+        return find_rest(state, self._catalog, self._rules, self.mark)
 
 
 def table_processor(plan: BatchPlan, raw_topic: str) -> TableProcessor:
@@ -154,14 +152,15 @@ def _table_processor(
             encoder = ChangeEncoder(shown, prefix, change_topic.key_schema_id, change_topic.value_schema_id, cluster)
             encoders[schema.digest] = encoder
             targets[schema.digest] = Target(change_topic.name, change_topic.partitions, encoder, schema.table_id)
-    return TableProcessor(
+    processor = TableProcessor(
         TopicShape(plan.raw_partitions, plan.topic_id),
         table_catalog(plan.schemas, targets, encoders),
         rules,
         ChangeWriter(targets, tombstones=tombstones, large=large),
         large.dead_letters,
-        _mark(plan, rules),
     )
+    processor.mark = _mark(plan, rules)
+    return processor
 
 
 @lru_cache(maxsize=1024)

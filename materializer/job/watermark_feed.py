@@ -8,20 +8,20 @@ speaks of. So this lies before the end (decision 0044).
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
 from cdc_program.errors import CdcError
-from materializer.job.watermarks import Watermarks
+from materializer.job.watermarks import Heartbeat, Watermarks
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
     from materializer.job.backlog import RawBacklog
     from materializer.job.plan import TopicPlan
-    from materializer.job.watermarks import Heartbeat
     from materializer.kafka.raw_reader import Read
 
 _logger = structlog.get_logger(__name__)

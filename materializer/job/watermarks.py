@@ -9,11 +9,11 @@ import structlog
 
 from cdc_messages import watermarks
 from cdc_messages.errors import MessageError
+from cdc_messages.watermarks import Watermark
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from cdc_messages.watermarks import Watermark
     from materializer.records import RawRecord
 
 _logger = structlog.get_logger(__name__)

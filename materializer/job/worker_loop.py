@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
-    from materializer.job.plan import Assignment, BatchPlan, TopicPlan
     from materializer.exactly_once.position import Position
+    from materializer.job.plan import Assignment, BatchPlan, TopicPlan
     from materializer.records import RawRecord
     from materializer.store.unused import DiskUse
 

@@ -11,6 +11,7 @@ from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import Span
 from cdc_messages.envelope import partition_key_values
 from cdc_program.cassandra import PageUnreadableError, connect_raw
+from materializer.commands.audit.caught_up import find_caught_up
 from materializer.commands.audit.compare import CLOCK_SECONDS, Cause, ColumnPair, cause_of, judge, seen
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.plan import ANSWER_SECONDS
@@ -70,10 +71,11 @@ class LookResult(NamedTuple):
 
 def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
     """Look at those candidates that the state has caught up with. The others wait, and Cassandra is not asked."""
-    with open_committed(plan.settings, look.raw_partition) as state:
+    caught_up = find_caught_up(plan.settings, look.raw_partition, plan.table_id)
+    with open_committed(plan.settings, look.raw_partition, may_be_empty=caught_up.is_empty) as state:
         if state is None:
             return LookResult((), tuple(look.candidates), (), 0, 0)
-        reached = watermark_us(state, plan.settings.materializer)
+        reached = watermark_us(state, plan.settings.materializer, caught_up.clocks)
         ready = [each for each in look.candidates if is_reached(each, reached, plan.log_delay_seconds)]
         waiting = [each for each in look.candidates if not is_reached(each, reached, plan.log_delay_seconds)]
         if not ready:

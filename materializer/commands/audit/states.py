@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing, contextmanager, suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import LIVE, DeletionTime
@@ -38,7 +39,7 @@ from materializer.store.rocksdb import open_local_store
 from materializer.store.unused import UnusedLimits, delete_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from cdc_program.settings import MaterializerSettings, Settings
@@ -65,8 +66,11 @@ class StoredUnit(NamedTuple):
 
 
 @contextmanager
-def open_committed(settings: Settings, raw_partition: RawPartition) -> Iterator[LocalStore | None]:
-    """The state at a committed version, in a local store of the audit's own; None if nothing is committed.
+def open_committed(
+    settings: Settings, raw_partition: RawPartition, *, may_be_empty: bool = False
+) -> Iterator[LocalStore | None]:
+    """The state at a committed version, in a local store of the audit's own; None if nothing is committed, or an empty
+    one if it may be empty.
 
     The version is pinned while it is restored, and no longer: the local store has all of it. CdcError if a command is
     changing the state, or if it cannot be restored.
@@ -77,7 +81,10 @@ def open_committed(settings: Settings, raw_partition: RawPartition) -> Iterator[
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     delete_unused(folder, [str(raw_partition)], UnusedLimits(own.unused_state_seconds, _ANY_SIZE), time.time())
     with closing(open_local_store(folder / str(raw_partition))) as local:
-        yield local if _restore(settings, raw_partition, local) else None
+        is_restored = _restore(settings, raw_partition, local)
+        if not is_restored and may_be_empty and local.head is not None:
+            local.replace(lambda _folder: None)
+        yield local if is_restored or may_be_empty else None
 
 
 def _restore(settings: Settings, raw_partition: RawPartition, local: LocalStore) -> bool:
@@ -143,11 +150,17 @@ def schema_digests(state: StateReader) -> dict[int, bytes]:
     return found
 
 
-def watermark_us(state: StateReader, settings: MaterializerSettings) -> int:
-    """Everything in the nodes' logs up to this time (µs) is folded, as far as the state knows; 0 without publishers."""
+def watermark_us(
+    state: StateReader, settings: MaterializerSettings, heard: Mapping[bytes, int] = MappingProxyType({})
+) -> int:
+    """Everything in the nodes' logs up to this time (µs) is folded, as far as the state knows; 0 without publishers.
+
+    heard: later times of some hosts (materializer.commands.audit.caught_up).
+    """
     forgotten = {host.bytes for host in settings.forgotten_publishers}
-    known = {key[1:]: decode_watermark(value) for key, value in state.scan(PUBLISHER, PUBLISHER_END)}
-    return min((each.clock_us for host, each in known.items() if host not in forgotten), default=0)
+    known = {key[1:]: decode_watermark(value).clock_us for key, value in state.scan(PUBLISHER, PUBLISHER_END)}
+    clocks = {host: max(known.get(host, 0), heard.get(host, 0)) for host in known.keys() | heard.keys()}
+    return min((clock for host, clock in clocks.items() if host not in forgotten), default=0)
 
 
 class UnitReader:

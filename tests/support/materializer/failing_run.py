@@ -6,7 +6,7 @@ CDC_FAILING_TABLE names the table, CDC_FAILING_FILE the file. CDC_MUTANT may nam
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ class FailingPlanner(Planner):
     def plan_batch(self) -> BatchPlan:
         plan = super().plan_batch()
         table, file = os.environ[TABLE], os.environ[FILE]
-        return FailingPlan(plan.topics, plan.kafka, plan.materializer, plan.shapes, table, file)
+        return FailingPlan(**{each.name: getattr(plan, each.name) for each in fields(plan)}, table=table, file=file)
 
 
 @dataclass(frozen=True, slots=True)

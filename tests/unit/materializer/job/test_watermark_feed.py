@@ -161,7 +161,7 @@ def test_one_that_has_never_had_a_message_sleeps_until_it_has_one() -> None:
         (RESTING._replace(hosts=frozenset()), True),
     ],
 )
-def test_one_is_fed_when_it_is_due_or_a_host_is_new_to_it(rest: Rest, is_fed: bool) -> None:
+def test_one_is_fed_when_it_is_due_or_a_host_is_new_to_it(rest: Rest, *, is_fed: bool) -> None:
     scene = Scene(rest)
     scene.watermark(ms=1000)
     scene.feed.feed(PLANS)
