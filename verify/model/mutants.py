@@ -7,7 +7,7 @@ only this workload has; and the loss of a message, which the fold cannot have by
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -118,7 +118,8 @@ class MutantPlanner(Planner):
     def plan_batch(self) -> BatchPlan:
         seed_once(os.environ[VARIABLE])
         plan = super().plan_batch()
-        return MutantPlan(plan.topics, plan.kafka, plan.materializer, plan.shapes, os.environ[VARIABLE])
+        whole = {each.name: getattr(plan, each.name) for each in fields(plan)}
+        return MutantPlan(**whole, mutant=os.environ[VARIABLE])
 
 
 @dataclass(frozen=True, slots=True)
