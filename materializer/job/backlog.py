@@ -121,6 +121,13 @@ class RawBacklog:
             if raw_partition.topic in topics:
                 backlog.rest = None
 
+    def wake(self, raw_partitions: Iterable[RawPartition]) -> None:
+        """Fold those of the raw partitions that are here with the next heartbeat, also without any message before."""
+        for raw_partition in raw_partitions:
+            if raw_partition in self._backlogs:
+                self._backlogs[raw_partition].rest = None
+                self._backlogs[raw_partition].is_new = False
+
     def new_heartbeats(
         self, raw_partition: RawPartition, heartbeats: Sequence[Heartbeat], now: float
     ) -> Sequence[Heartbeat]:

@@ -80,11 +80,13 @@ class Assignment(NamedTuple):
     ends the batch.
 
     max_messages: how many unfolded messages it holds at most, heartbeats of idle raw partitions not counted.
+    retried: those that are stopped still: they do not sleep, so that they tell whether they work.
     """
 
     raw_partitions: tuple[RawPartition, ...]
     max_messages: int
     seconds: float
+    retried: tuple[RawPartition, ...] = ()
 
 
 def list_raw_partitions(shapes: Mapping[str, TopicShape]) -> list[RawPartition]:

@@ -28,6 +28,7 @@ _logger = structlog.get_logger(__name__)
 _PAUSE_SECONDS = 0.5  # between two questions for ends
 _REST_FACTOR = 50  # the pause is so many times as long as the last question took: 2 % of a core
 _RETRY_SECONDS = 5.0
+_STALLED_SECONDS = 30.0  # between two reports of stalled publishers
 
 
 class Ends(Protocol):
@@ -65,6 +66,7 @@ class WatermarkFeed:
         self._awaited: dict[RawPartition, _Awaited] = {}
         self._has_news = False
         self._next_question = 0.0
+        self._next_stalled = 0.0
 
     def open(self, topic: str) -> None:
         """Read the topic of watermarks from its beginning, if that is not done yet: a host that is away counts too."""
@@ -92,6 +94,13 @@ class WatermarkFeed:
             read.lost.discard(place)
             self._reader.remove([place])
             self._place = None
+
+    def stalled(self, seconds: float) -> tuple[str, ...]:
+        """The ids of the publishers that have sent no watermark for so long while others have; from time to time."""
+        if time.monotonic() < self._next_stalled:
+            return ()
+        self._next_stalled = time.monotonic() + _STALLED_SECONDS
+        return self._watermarks.stalled(1000 * seconds)
 
     def look_again(self) -> None:
         """There are other raw partitions or tables: watermarks that are known already may concern them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 from zlib import crc32
 
 import structlog
@@ -63,6 +64,15 @@ class Watermarks:
                 self._newest[record.key] = _Read(watermark, record.offset, record.timestamp_ms)
                 has_new = True
         return has_new
+
+    def stalled(self, ms: float) -> tuple[str, ...]:
+        """The ids of the hosts whose newest watermark is so much older than that of another host."""
+        newest: dict[bytes, int] = {}
+        for read in self._newest.values():
+            host = read.watermark.host_id
+            newest[host] = max(read.timestamp_ms, newest.get(host, 0))
+        last_ms = max(newest.values(), default=0)
+        return tuple(str(UUID(bytes=host)) for host, at in sorted(newest.items()) if last_ms - at > ms)
 
     def of_tables(self, table_ids: Collection[bytes]) -> list[Heartbeat]:
         """A heartbeat of each host and each of these tables that it publishes, in the order of their arrival."""

@@ -21,7 +21,7 @@ import structlog
 from cdc_messages.topics import watermarks_topic
 from cdc_program.errors import CdcError
 from materializer.errors import trace_of, unexpected
-from materializer.exactly_once.partition_task import Report
+from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.exactly_once.position import check_offset, check_shape
 from materializer.job import collector
 from materializer.job.backlog import RawBacklog
@@ -178,7 +178,14 @@ class PollLoop:
         return Standing(len(self._backlog.active()) > 1, has_failed, bool(self._waiting))
 
     def _measured_results(self, plan: BatchPlan) -> list[TaskResult]:
-        """The results. From time to time one of them says what the states take on this machine."""
+        """The results. From time to time one of them says what the states take on this machine, and another one which
+        publishers are stalled.
+        """
+        stalled = self._watermarks.stalled(plan.materializer.stalled_publisher_seconds)
+        for raw_partition in list(self._backlog.raw_partitions)[:1] if stalled else ():
+            known = self._results.setdefault(raw_partition, TaskResult(raw_partition, NOTHING_DONE, None))
+            report = (known.report or NOTHING_DONE)._replace(stalled_publishers=stalled)
+            self._results[raw_partition] = known._replace(report=report)
         results = list(self._results.values())
         self._disk = self._states.sweep(plan, self._backlog.raw_partitions | self._waiting) or self._disk
         for number, result in enumerate(results):
@@ -200,6 +207,7 @@ class PollLoop:
             self._watermarks.look_again()
         self._plans = plan.topics
         self._add(assigned - self._backlog.raw_partitions - self._waiting, plan)
+        self._backlog.wake(assignment.retried)
 
     def _add(self, raw_partitions: set[RawPartition], plan: BatchPlan) -> None:
         """Read these from their committed positions on. Their states are looked for when they have work."""
