@@ -134,6 +134,10 @@ class Probe:
             self._consumer.get_watermark_offsets(place, 10.0)
         self._consumer.poll(1.0)
 
+    def pause(self) -> None:
+        """Read nothing: fetches are most of what an idle broker does."""
+        self._consumer.unassign()
+
     def write(self, table: int) -> int:
         """Write one row into a raw partition at random: the number in its key."""
         self._written += 1
@@ -249,8 +253,10 @@ def _measure(version: Path, load: Load, settings: dict[str, str], seconds: float
         _wait_for_topics(broker.bootstrap_servers, load, job)
         probe.assign()
         figures = {"first start s": probe.first_changes(started)}
+        probe.pause()
         time.sleep(SETTLE_SECONDS)
         figures |= _idle(job, broker, seconds)
+        probe.assign()
         found = sorted(probe.measure(seconds))
         figures |= {
             "change ms, median": 1000 * statistics.median(found),
