@@ -159,7 +159,7 @@ class JobStatus:
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
                 (
                     "stalled_publishers",
-                    "Number of publishers without a heartbeat for materializer.stalled_publisher_seconds.",
+                    "Number of publishers without a watermark for materializer.stalled_publisher_seconds.",
                     self._stalled_count(),
                 ),
                 (
@@ -182,7 +182,7 @@ class JobStatus:
         if (progress := self._progress) is not None:
             yield from progress.metrics()
         yield from stop_metrics(_PREFIX, "raw_partitions", now, stops)
-        yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet, including heartbeats.", now, lags)
+        yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet.", now, lags)
         yield from self._sizes.metrics()
         yield from self._tables.metrics()
 
