@@ -244,8 +244,11 @@ def _measure(version: Path, load: Load, settings: dict[str, str], seconds: float
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cdc-bench-tables-")))
         has_watermarks = (version / "cdc_messages" / "watermarks.py").exists()
+        registry = Registry(folder / "registry.db").start()
+        stack.callback(registry.stop)
         broker = _start_broker(stack, folder, load, has_watermarks=has_watermarks)
-        job = _job(stack, folder, version, broker, settings)
+        own = {"registry.url": registry.url, **settings}
+        job = _job(stack, folder, version, broker, own)
         probe = Probe(broker.bootstrap_servers, load)
         stack.callback(probe.close)
         started = time.monotonic()
@@ -306,13 +309,7 @@ def _start_broker(stack: ExitStack, folder: Path, load: Load, *, has_watermarks:
 
 
 def _job(stack: ExitStack, folder: Path, version: Path, broker: KafkaBroker, settings: dict[str, str]) -> Program:
-    registry = Registry(folder / "registry.db").start()
-    stack.callback(registry.stop)
-    own: dict[str, Setting] = {
-        "kafka.bootstrap_servers": broker.bootstrap_servers,
-        "kafka.change_partitions": 1,
-        "registry.url": registry.url,
-    }
+    own: dict[str, Setting] = {"kafka.bootstrap_servers": broker.bootstrap_servers, "kafka.change_partitions": 1}
     job = materializer(folder, {**own, **settings})
     job.environment["PYTHONPATH"] = str(version)
     stack.callback(job.stop)

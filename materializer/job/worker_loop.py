@@ -297,8 +297,7 @@ class PollLoop:
         if not silent:
             return
         try:
-            bounds = self._topics.bounds(silent)
-            stuck = self._reader.renew_if_stuck({each: end for each, (_, end) in bounds.items()})
+            stuck = self._reader.renew_if_stuck(self._topics.ends(silent))
         except CdcError as error:
             _logger.warning("silent raw partitions not looked at", code=error.code.text, problem=error.problem)
             return

@@ -220,7 +220,7 @@ class RawReader:
 
         ends: the next offset of silent raw partitions. Those that were behind at two looks, and nothing came between.
         """
-        behind = {each: self._next[each] for each, end in ends.items() if end > self._next[each]}
+        behind = {each: self._next[each] for each, end in ends.items() if end > max(0, self._next[each])}
         stuck = [each for each, at in behind.items() if self._behind.get(each) == at]
         self._behind = {each: at for each, at in self._behind.items() if each not in ends} | behind
         if stuck:
