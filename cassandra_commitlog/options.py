@@ -17,7 +17,7 @@ from cassandra_commitlog.segments import SegmentFile, SegmentWalk, find_segments
 from cassandra_files.codecs import SegmentCodecs
 from cassandra_files.keystore import KeystoreError, read_keys
 from cassandra_storage.errors import FormatError
-from cdc_messages.schema_file import read_schema_file
+from cdc_messages.schema_file import read_schema_files
 from cdc_program.terminal_progress import Progress
 
 if TYPE_CHECKING:
@@ -42,13 +42,10 @@ def _segments(_context: click.Context, _parameter: click.Parameter, paths: tuple
 
 
 def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> list[TableMetadata]:
-    tables = []
-    for path in paths:
-        try:
-            tables += read_schema_file(path)
-        except (OSError, ValueError) as error:
-            raise click.BadParameter(f"{path}: {error}") from None
-    return tables
+    try:
+        return read_schema_files(list(paths))
+    except (FormatError, OSError) as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def parse_bound(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Bound | None:
@@ -90,7 +87,8 @@ def segment_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="FILE",
         multiple=True,
         callback=_tables,
-        help="A publisher's schema.json, or messages of <prefix>.tables, one per line; may be repeated.",
+        help="CQL with IDs (schema.cql of a snapshot, DESCRIBE ... WITH INTERNALS), a publisher's schema.json, or messages of"
+        " <prefix>.tables, one per line; may be repeated.",
     )
     @click.option("--keystore", type=_FILE, metavar="FILE", help="For encrypted segments: Cassandra's JCEKS keystore.")
     @click.option(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 from cassandra_files.sstable_data import open_data
 from cassandra_storage.errors import FormatError, UnknownColumnError, UnsupportedError
 from cassandra_storage.schema import BINARY_NAMES
-from cassandra_storage.sstable_header import resolve
+from cassandra_storage.sstable_header import is_index, resolve
 from cassandra_storage.sstable_metadata import parse_statistics
 from cassandra_storage.sstable_name import (
     COMPRESSION_INFO,
@@ -22,6 +22,7 @@ from cassandra_storage.sstable_name import (
     STATISTICS,
     TOC,
     Descriptor,
+    attached_index,
     parse_name,
     parse_table_folder,
 )
@@ -68,6 +69,12 @@ class SSTableFile(NamedTuple):
                 return folder.parent.name, *named
         return "", self.folder.name, None
 
+    @property
+    def index_name(self) -> str | None:
+        """The secondary index whose directory (`.<index>` in that of its table) this is; None for another directory."""
+        name = Path(os.path.abspath(self.folder)).name  # noqa: PTH100
+        return name[1:] if name.startswith(".") and len(name) > 1 else None
+
     def components(self) -> list[str] | None:
         """Return the components that TOC.txt lists; None without a TOC.txt. FormatError if it is not text."""
         try:
@@ -101,13 +108,19 @@ def find_sstables(path: Path) -> Iterator[SSTableFile]:
     if not path.is_dir():
         descriptor, component = parse_name(path.name)
         if component != DATA:
-            raise FormatError(f"name the {DATA} of an SSTable", segment=path.name)
+            raise FormatError(_no_data(component), segment=path.name)
         yield SSTableFile(path.parent, descriptor)
         return
     yield from list_sstables(path)
     for folder in sorted(entry for entry in path.iterdir() if entry.is_dir()):
         if folder.name not in _DERIVED and not folder.name.startswith("."):
             yield from find_sstables(folder)
+
+
+def _no_data(component: str) -> str:
+    index = attached_index(component)
+    of = "" if index is None else f"the file belongs to the index {index}, which has no rows of its own; "
+    return f"{of}name the {DATA} of an SSTable"
 
 
 class SSTable:
@@ -157,9 +170,20 @@ class SSTable:
         if table is not None and BINARY_NAMES in table.flags:
             raise UnsupportedError(f"{table.qualified_name} has column names that are no text", segment=name)
         try:
-            return resolve(self.statistics.header, self.file.descriptor.format, table, self.file.table_name)
+            return resolve(self.statistics.header, self.file.descriptor.format, table, self._name())
         except FormatError as error:
             raise _located(error, name) from None
+
+    @property
+    def is_index(self) -> bool:
+        """Whether it belongs to a secondary index, by its header."""
+        return is_index(self.statistics.header)
+
+    def _name(self) -> tuple[str, str, UUID | None]:
+        """The table's name; for an index, which has no id, `<table>.<index>`, as Cassandra names it."""
+        keyspace, table, table_id = self.file.table_name
+        index = self.file.index_name
+        return (keyspace, table, table_id) if index is None else (keyspace, f"{table}.{index}", None)
 
     def _named(self, source: Iterable[_T]) -> Iterator[_T]:
         """Errors get the name of Data.db."""

@@ -51,10 +51,10 @@ def sstable_lines(sstable: SSTable, chosen: Filter, *, with_values: bool) -> Ite
     """A line for each partition, and after it one for each of its rows and range tombstone markers."""
     table = sstable.schema.table
     form = UpdateForm(table, with_values=with_values)
-    name = sstable.file.data_path.name
+    name, names = sstable.file.data_path.name, _sstable_names(sstable)
     for partition in sstable.partitions():
         if chosen.includes(table, partition.key):
-            source = {"sstable": name, "position": partition.position, **_table_name(table)}
+            source = {"sstable": name, "position": partition.position, **names}
             yield from _partition_lines(form, source, {"sstable": name}, partition, sstable.rows())
 
 
@@ -64,6 +64,13 @@ def merged_lines(sstables: TableSSTables, purger: Purger, chosen: Filter, *, wit
     for partition in sstables.merged(purger):
         if chosen.includes(sstables.table, partition.key):
             yield from _partition_lines(form, _table_name(sstables.table), {}, partition, partition.unfiltereds)
+
+
+def _sstable_names(sstable: SSTable) -> Line:
+    keyspace, table, _ = sstable.file.table_name
+    if sstable.is_index:
+        return {"keyspace": keyspace, "table": table, "index": sstable.file.index_name}
+    return _table_name(sstable.schema.table)
 
 
 def _table_name(table: TableMetadata) -> Line:

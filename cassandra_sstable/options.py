@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cassandra_files.sstables import SSTable, find_sstables
+from cassandra_files.sstables import SSTable, find_sstables, read_statistics
 from cassandra_files.table_sstables import TableSSTables
-from cassandra_sstable.schemas import Schemas, read_file, with_dropped
+from cassandra_sstable.schemas import Schemas, with_dropped
 from cassandra_storage.errors import FormatError
+from cassandra_storage.sstable_header import is_index
+from cdc_messages.schema_file import SchemaFiles
 from cdc_program.terminal_progress import Progress
 
 if TYPE_CHECKING:
@@ -37,16 +39,13 @@ def _files(_context: click.Context, _parameter: click.Parameter, paths: tuple[Pa
     return list(dict.fromkeys(found))
 
 
-def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> list[TableMetadata]:
-    found = []
+def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> SchemaFiles:
+    found = SchemaFiles()
     for path in paths:
         try:
-            tables = read_file(path)
+            found.read(path)
         except (FormatError, OSError) as error:
             raise click.BadParameter(str(error)) from None
-        if not tables:
-            raise click.BadParameter(f"no table found ({path.name})")
-        found += tables
     return found
 
 
@@ -75,12 +74,12 @@ def sstable_options(command: Callable[..., None]) -> Callable[..., None]:
     def with_sstables(
         *,
         files: list[SSTableFile],
-        tables: list[TableMetadata],
+        tables: SchemaFiles,
         data_folders: tuple[Path, ...],
         **others: Any,  # noqa: ANN401  the command's own
     ) -> None:
         try:
-            schemas = Schemas(tables, data_folders)
+            schemas = Schemas(tables, data_folders, files)
         except (FormatError, OSError) as error:
             raise click.BadParameter(str(error), param_hint="--data") from None
         command(SSTableInput(files, schemas), **others)
@@ -99,9 +98,9 @@ class SSTableInput:
         self._rows = 0
 
     def open(self, file: SSTableFile) -> SSTable:
-        """Cells of dropped columns are read too. FormatError, OSError."""
+        """Cells of dropped columns are read too, and an index under its own header. FormatError, OSError."""
         table = self._schemas.table_of(file)
-        if table is None:
+        if table is None or is_index(read_statistics(file).header):
             return SSTable(file)
         return SSTable(file, self._shown.setdefault(id(table), (table, with_dropped(table)))[1])
 
@@ -111,9 +110,13 @@ class SSTableInput:
         """
         files: dict[tuple[str, str, UUID], tuple[TableMetadata, list[SSTableFile]]] = {}
         for file in self.files:
+            keyspace, name, _ = file.table_name
+            if file.index_name is not None or is_index(read_statistics(file).header):
+                index = "a secondary index" if file.index_name is None else f"the secondary index {file.index_name}"
+                reason = f"{index} of {keyspace}.{name} is no table: dump and verify read it"
+                raise FormatError(reason, segment=str(file.data_path))
             table = self._schemas.table_of(file)
             if table is None:
-                keyspace, name, _ = file.table_name
                 raise FormatError(
                     f"no schema has the table that its folders name ({keyspace}.{name}): keep the folders "
                     "KEYSPACE/TABLE-ID/, and name the table's --schema",

@@ -27,6 +27,8 @@ def info_json(sstable: SSTable) -> dict[str, Any]:
         "path": str(sstable.file.data_path),
         "keyspace": keyspace,
         "table": name,
+        "is_index": sstable.is_index,
+        "index": sstable.file.index_name,
         "table_id": None if table_id is None else str(table_id),
         "version": form.version,
         "format": form.format,
@@ -84,6 +86,8 @@ def info_text(shown: Mapping[str, Any]) -> str:
 
 def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
     yield _line("table", ".".join(filter(None, (shown["keyspace"], shown["table"]))))
+    if shown["is_index"]:
+        yield _line("index", shown["index"] or "yes, its folder does not name it")
     yield _line("version", f"{shown['version']} ({shown['format']}), written by Cassandra {shown['written_by']}")
     yield _line("size", f"{shown['size']:,} bytes, {shown['data_length']:,} of data")
     chunks = f", chunks of {shown['chunk_length']:,} bytes" if shown["compression"] else ""

@@ -2,98 +2,153 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_files.sstables import SSTable, find_sstables
-from cassandra_storage.cql_schema import parse_schema
+from cassandra_files.sstables import SSTable, find_sstables, read_statistics
+from cassandra_storage.cql_schema import CqlSchema, CqlTable
 from cassandra_storage.deletion import NO_TIMESTAMP
 from cassandra_storage.errors import FormatError
 from cassandra_storage.partition import PartitionUpdate
 from cassandra_storage.rows import Row
 from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES
 from cassandra_storage.schema_partitions import KINDS, KeyspaceRows
-from cdc_messages.schema_file import read_schema_file
+from cdc_messages.schema_file import SchemaFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from uuid import UUID
 
     from cassandra_files.sstables import SSTableFile
     from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.sstable_metadata import HeaderComponent
 
 SNAPSHOT_SCHEMA = "schema.cql"
 
 
 class Schemas:
-    """Finds the table of an SSTable by its id, otherwise by its name."""
+    """Finds the table of an SSTable by its id, otherwise by its name.
 
-    def __init__(self, given: Iterable[TableMetadata] = (), data_folders: Iterable[Path] = ()) -> None:
-        self._given = _Tables(given)
+    `given`: tables, or the files of --schema. `files`: the SSTables that are read. Their headers complete a schema that
+    lacks user types.
+    """
+
+    def __init__(
+        self,
+        given: Iterable[TableMetadata] | SchemaFiles = (),
+        data_folders: Iterable[Path] = (),
+        files: Iterable[SSTableFile] = (),
+    ) -> None:
+        if isinstance(given, SchemaFiles):
+            self._given = _Tables(given.tables, given.cql)
+        else:
+            self._given = _Tables(given)
         self._known: dict[Path, _Tables] = {}
         self._data = _Tables(table for folder in data_folders for table in read_data_folder(folder))
+        self._files: defaultdict[tuple[str, str, UUID | None], list[SSTableFile]] = defaultdict(list)
+        for file in files:
+            self._files[file.table_name].append(file)
 
     def table_of(self, file: SSTableFile) -> TableMetadata | None:
         """Return the file's table from --schema, a schema.cql beside the file, the given data directories, or the
-        file's own data directory; None if none has it. FormatError if one of these cannot be read.
+        file's own data directory; None if none has it, and for an index.
+
+        The first of them that knows all its types is taken. If none does, the headers of the SSTables complete the
+        first. FormatError if that is not enough, or if one of these cannot be read.
         """
+        if file.index_name is not None:
+            return None
         if file.table_name[0] == KEYSPACE and file.table_name[2] is not None:
             return SCHEMA_TABLES.get(file.table_name[2].bytes)
-        found = self._given.find(file) or self._beside(file) or self._data.find(file)
-        return found or self._of_node(file)
+        incomplete: _Incomplete | None = None
+        for tables in self._sources(file):
+            found = tables.find(file)
+            if isinstance(found, _Incomplete):
+                incomplete = incomplete or found
+            elif found is not None:
+                return found
+        return None if incomplete is None else incomplete.completed(self._headers(file))
 
-    def _beside(self, file: SSTableFile) -> TableMetadata | None:
+    def _sources(self, file: SSTableFile) -> Iterator[_Tables]:
+        yield self._given
+        yield self._beside(file)
+        yield self._data
+        yield self._of_node(file)
+
+    def _headers(self, file: SSTableFile) -> list[HeaderComponent]:
+        """The headers of the SSTables of that table that are read; this one's if no others are known."""
+        return [read_statistics(each).header for each in self._files.get(file.table_name) or [file]]
+
+    def _beside(self, file: SSTableFile) -> _Tables:
         path = file.folder / SNAPSHOT_SCHEMA
         if path not in self._known:
-            self._known[path] = _Tables(read_file(path) if path.exists() else ())
-        return self._known[path].find(file)
+            beside = SchemaFiles()
+            if path.exists():
+                beside.read(path)
+            self._known[path] = _Tables(beside.tables, beside.cql)
+        return self._known[path]
 
-    def _of_node(self, file: SSTableFile) -> TableMetadata | None:
-        """Return the file's table from the system_schema of the data directory that contains the file."""
+    def _of_node(self, file: SSTableFile) -> _Tables:
+        """The tables of the system_schema of the data directory that contains the file."""
         for folder in file.folder.resolve().parents:
             if (folder / KEYSPACE).is_dir():
                 if folder not in self._known:
                     self._known[folder] = _Tables(read_data_folder(folder))
-                return self._known[folder].find(file)
-        return None
+                return self._known[folder]
+        return _Tables(())
+
+
+class _Incomplete(NamedTuple):
+    """A table of CQL that has a user type which no CREATE TYPE made."""
+
+    cql: CqlSchema
+    table: CqlTable
+    error: FormatError
+
+    def completed(self, headers: Iterable[HeaderComponent]) -> TableMetadata:
+        try:
+            return self.cql.completed(self.table, headers)
+        except FormatError:
+            raise self.error from None
 
 
 class _Tables:
-    def __init__(self, tables: Iterable[TableMetadata]) -> None:
-        self._by_id: dict[UUID, TableMetadata] = {}
-        self._by_name: dict[tuple[str, str], TableMetadata] = {}
+    def __init__(self, tables: Iterable[TableMetadata], cql: CqlSchema | None = None) -> None:
+        self._by_id: dict[UUID, TableMetadata | _Incomplete] = {}
+        self._by_name: dict[tuple[str, str], TableMetadata | _Incomplete] = {}
         for table in tables:
-            if table.id.int:
-                self._by_id[table.id] = table
-            else:
-                self._by_name[table.keyspace, table.name] = table
+            self._add(table, table.keyspace, table.name, table.id)
+        if cql is not None:
+            for of in cql.tables:
+                self._add(_made(cql, of), *of)
 
-    def find(self, file: SSTableFile) -> TableMetadata | None:
+    def _add(self, table: TableMetadata | _Incomplete, keyspace: str, name: str, table_id: UUID) -> None:
+        if table_id.int:
+            self._by_id[table_id] = table
+        else:
+            self._by_name[keyspace, name] = table
+
+    def find(self, file: SSTableFile) -> TableMetadata | _Incomplete | None:
         keyspace, name, table_id = file.table_name
         if table_id in self._by_id:
             return self._by_id[table_id]
         return self._by_name.get((keyspace, name))
 
 
+def _made(cql: CqlSchema, of: CqlTable) -> TableMetadata | _Incomplete:
+    try:
+        return cql.table(of)
+    except FormatError as error:
+        return _Incomplete(cql, of, error)
+
+
 def with_dropped(table: TableMetadata) -> TableMetadata:
     """The table with which no cell is left out: what a file has, not the result of a query."""
     dropped = {name: replace(each, dropped_time=NO_TIMESTAMP) for name, each in table.dropped_columns.items()}
     return replace(table, dropped_columns=MappingProxyType(dropped))
-
-
-def read_file(path: Path) -> list[TableMetadata]:
-    """The tables of a file of CQL, of a publisher's schema.json, or of messages of the tables topic. FormatError names
-    the file, OSError if it cannot be read.
-    """
-    try:
-        text = path.read_text("utf-8")
-        return read_schema_file(path) if text.lstrip().startswith("{") else parse_schema(text)
-    except FormatError as error:
-        raise FormatError(error.reason, position=error.position, segment=path.name) from None
-    except ValueError as error:
-        raise FormatError(str(error), segment=path.name) from None
 
 
 def read_data_folder(folder: Path) -> list[TableMetadata]:

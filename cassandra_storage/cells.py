@@ -21,7 +21,7 @@ from cassandra_storage.header import (
     write_ttl,
 )
 from cassandra_storage.rows import Cell
-from cassandra_storage.vint import SIZES, read_sized, skip_int, write_sized
+from cassandra_storage.vint import SIZES, read_sized, write_sized
 
 if TYPE_CHECKING:
     from cassandra_storage.deletion import LivenessInfo
@@ -70,7 +70,7 @@ def skip_cell(buf: bytes, pos: int, stats: EncodingStats, column: ColumnLayout) 
     if not flags & _USE_ROW_TIMESTAMP:
         pos += SIZES[buf[pos]]
     if flags & (_IS_DELETED | _IS_EXPIRING) and not flags & _USE_ROW_TTL:
-        pos = skip_int(buf, pos)
+        pos += SIZES[buf[pos]]
         if flags & _IS_EXPIRING:
             _, pos = read_ttl(buf, pos, stats)
     if column.is_complex:

@@ -11,14 +11,17 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
+from cassandra_storage.cql_types import UserTypeDefinition, parse_type, type_text
 from cassandra_storage.errors import FormatError
+from cassandra_storage.marshal import user_types
 from cassandra_storage.schema_rows import tables_from_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cassandra_storage.schema import TableMetadata
     from cassandra_storage.schema_rows import SchemaRow
+    from cassandra_storage.sstable_metadata import HeaderComponent
 
 _NO_ID = UUID(int=0)
 _TOKEN = re.compile(
@@ -50,14 +53,9 @@ def parse_schema(text: str, keyspace: str = "") -> list[TableMetadata]:
 
     FormatError if a CREATE cannot be read, or names a user type that no CREATE TYPE made.
     """
-    reader = _Reader(keyspace)
-    for tokens in _statements(text):
-        statement = _Statement(tokens)
-        try:
-            reader.read(statement)
-        except ValueError:  # of a number or an id
-            raise statement.error() from None
-    return list(reader.tables())
+    schema = CqlSchema(keyspace)
+    schema.read(text)
+    return [schema.table(table) for table in schema.tables]
 
 
 def _statements(text: str) -> Iterator[list[_Token]]:
@@ -134,6 +132,14 @@ class _Statement:
         return FormatError(f"cannot be read as CQL: {shown!r}")
 
 
+class CqlTable(NamedTuple):
+    """A table that a schema has; the nil UUID for an id if it has none."""
+
+    keyspace: str
+    name: str
+    id: UUID
+
+
 class _Table:
     """What CREATE TABLE says, and the ALTERs after it."""
 
@@ -149,13 +155,64 @@ class _Table:
         self.is_compact = False
 
 
-class _Reader:
-    def __init__(self, keyspace: str) -> None:
+class CqlSchema:
+    """The tables and user types that statements make. Texts that are read one after the other are one schema."""
+
+    def __init__(self, keyspace: str = "") -> None:
         self._keyspace = keyspace
-        self._types: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+        self._types: dict[tuple[str, str], UserTypeDefinition] = {}
         self._tables: dict[tuple[str, str], _Table] = {}
 
-    def read(self, statement: _Statement) -> None:
+    def read(self, text: str) -> None:
+        """FormatError if a CREATE cannot be read."""
+        for tokens in _statements(text):
+            statement = _Statement(tokens)
+            try:
+                self._read(statement)
+            except ValueError:  # of a number or an id
+                raise statement.error() from None
+
+    @property
+    def tables(self) -> list[CqlTable]:
+        return [CqlTable(*name, table.id) for name, table in self._tables.items()]
+
+    @property
+    def has_types(self) -> bool:
+        return bool(self._types)
+
+    def table(self, of: CqlTable) -> TableMetadata:
+        """FormatError if it has a user type that no CREATE TYPE made."""
+        return self._made(of, self._types, _column_rows(self._tables[of.keyspace, of.name]))
+
+    def completed(self, of: CqlTable, headers: Iterable[HeaderComponent]) -> TableMetadata:
+        """The table with the user types of the headers of its SSTables, where no CREATE TYPE made them. A column is
+        left out if its type is not known and no header has it: these SSTables hold no value of it.
+
+        FormatError if it still has a user type that is not known.
+        """
+        written = list(headers)
+        types = {**_user_types(written), **self._types}
+        names = {column.name for header in written for column in header.static_columns + header.regular_columns}
+        rows = _column_rows(self._tables[of.keyspace, of.name])
+        return self._made(of, types, [row for row in rows if _is_needed(row, names) or _is_known(row, types)])
+
+    def _made(
+        self, of: CqlTable, types: Mapping[tuple[str, str], UserTypeDefinition], columns: list[SchemaRow]
+    ) -> TableMetadata:
+        table = self._tables[of.keyspace, of.name]
+        type_rows: list[SchemaRow] = [
+            {
+                "keyspace_name": each.keyspace,
+                "type_name": each.name,
+                "field_names": each.field_names,
+                "field_types": each.field_types,
+            }
+            for each in types.values()
+        ]
+        (made,) = tables_from_rows([_table_row(table)], columns, type_rows, _dropped_rows(table)).values()
+        return made
+
+    def _read(self, statement: _Statement) -> None:
         if statement.skip("use"):
             self._keyspace = statement.next().name
         elif statement.skip("create", "type"):
@@ -164,14 +221,6 @@ class _Reader:
             self._create_table(statement)
         elif statement.skip("alter", "table"):
             self._alter_table(statement)
-
-    def tables(self) -> Iterator[TableMetadata]:
-        types: list[SchemaRow] = [
-            {"keyspace_name": keyspace, "type_name": name, "field_names": names, "field_types": field_types}
-            for (keyspace, name), (names, field_types) in self._types.items()
-        ]
-        for table in self._tables.values():
-            yield from tables_from_rows([_table_row(table)], _column_rows(table), types, _dropped_rows(table)).values()
 
     def _create_type(self, statement: _Statement) -> None:
         statement.skip("if", "not", "exists")
@@ -182,7 +231,7 @@ class _Reader:
             names.append(statement.next().name)
             types.append(statement.until(",", ")"))
             statement.skip(",")
-        self._types[name] = names, types
+        self._types[name] = UserTypeDefinition(*name, tuple(names), tuple(types))
 
     def _create_table(self, statement: _Statement) -> None:
         statement.skip("if", "not", "exists")
@@ -212,6 +261,35 @@ class _Reader:
             table.dropped[name] = type_, is_static, int(statement.next().text)
         elif statement.skip("add"):
             _column(statement, table)
+
+
+def _user_types(headers: Iterable[HeaderComponent]) -> dict[tuple[str, str], UserTypeDefinition]:
+    """The user types that the headers' types are made of. ALTER TYPE adds fields: the one with most is the newest."""
+    found: dict[tuple[str, str], UserTypeDefinition] = {}
+    for header in headers:
+        columns = [column.type.type for column in header.static_columns + header.regular_columns]
+        keys = [*header.key_type.key_types, *(each.type for each in header.clustering_types)]
+        for type_ in (each for of in columns + keys for each in user_types(of)):
+            fields = tuple(map(type_text, type_.field_types))
+            known = found.get((type_.keyspace, type_.name))
+            if known is None or len(known.field_names) < len(fields):
+                definition = UserTypeDefinition(type_.keyspace, type_.name, type_.field_names, fields)
+                found[type_.keyspace, type_.name] = definition
+    return found
+
+
+def _is_needed(row: SchemaRow, written: set[bytes]) -> bool:
+    """Whether the column belongs to the key, or a header has it."""
+    return row["kind"] in ("partition_key", "clustering") or row["column_name"].encode() in written
+
+
+def _is_known(row: SchemaRow, types: Mapping[tuple[str, str], UserTypeDefinition]) -> bool:
+    of_keyspace = {name: each for (keyspace, name), each in types.items() if keyspace == row["keyspace_name"]}
+    try:
+        parse_type(row["type"], row["keyspace_name"], of_keyspace)
+    except FormatError:
+        return False
+    return True
 
 
 def _column(statement: _Statement, table: _Table) -> None:

@@ -19,7 +19,6 @@ from cassandra_storage.vint import (
     read_int,
     read_sized,
     read_unsigned_vint,
-    skip_int,
     write_int,
     write_sized,
     write_unsigned_vint,
@@ -298,9 +297,12 @@ def write_ttl(ttl: int, stats: EncodingStats) -> bytes:
 
 
 def read_deletion_delta(buf: bytes, pos: int, header: SerializationHeader) -> tuple[int, int]:
-    """SerializationHeader.readLocalDeletionTime, not yet decoded: negative where the version's range was exceeded."""
+    """SerializationHeader.readLocalDeletionTime, not yet decoded: negative where the version's range was exceeded.
+    Before 5.0 the sum wraps as a signed 32-bit number.
+    """
     delta, pos = read_int(buf, pos)
-    return delta + header.stats.min_local_deletion_time, pos
+    value = delta + header.stats.min_local_deletion_time
+    return value if header.format.has_unsigned_deletion_time else _to_int(value), pos
 
 
 def decode_local_deletion_time(value: int, ttl: int, header: SerializationHeader) -> int:
@@ -339,7 +341,8 @@ def read_deletion_time(buf: bytes, pos: int, header: SerializationHeader) -> tup
 
 def skip_deletion_time(buf: bytes, pos: int) -> int:
     """The position after the deletion time, which may lie past the buffer's end."""
-    return skip_int(buf, pos + SIZES[buf[pos]])
+    pos += SIZES[buf[pos]]
+    return pos + SIZES[buf[pos]]
 
 
 def write_deletion_time(deletion: DeletionTime, header: SerializationHeader) -> bytes:

@@ -26,6 +26,7 @@ ROWS = "Rows.db"  # of BTI
 
 _NAME = re.compile(r"(?P<version>[a-z]{2})-(?P<id>[0-9a-z_]+)-(?P<format>[a-z]+)-(?P<component>[\w+-]+\.\w+)")
 _OLD_NAME = re.compile(r".+-(?:tmp-)?(?P<version>[a-z]{2})-[0-9]+-[\w-]+\.\w+")
+_ATTACHED = re.compile(r"SAI\+[a-z]+(?:\+(?P<sai>.+))?\+\w+\.db|SI_(?P<sasi>.+)\.db")
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _UUID = re.compile(r"([0-9a-z]{4})_([0-9a-z]{4})_([0-9a-z]{5})([0-9a-z]{13})")
 _TABLE = re.compile(r"(?P<name>\w+)-(?P<id>[0-9a-f]{32})")
@@ -92,3 +93,11 @@ def parse_table_folder(name: str) -> tuple[str, UUID] | None:
     """(the table's name, its id) of a directory of SSTables; None for another directory."""
     match = _TABLE.fullmatch(name)
     return None if match is None else (match["name"], UUID(match["id"]))
+
+
+def attached_index(component: str) -> str | None:
+    """The index that the component of a table's own SSTable belongs to: a storage-attached index or a SASI index; None
+    for another component. Components that all storage-attached indexes share have no name.
+    """
+    match = _ATTACHED.fullmatch(component)
+    return None if match is None else match["sai"] or match["sasi"] or "(storage-attached)"

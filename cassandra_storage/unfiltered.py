@@ -37,7 +37,7 @@ from cassandra_storage.header import (
     write_ttl,
 )
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
-from cassandra_storage.vint import SIZES, read_int, skip_int, write_unsigned_vint
+from cassandra_storage.vint import SIZES, read_int, write_unsigned_vint
 
 if TYPE_CHECKING:
     from cassandra_storage.header import ColumnLayout, SerializationHeader
@@ -207,7 +207,7 @@ def skip_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: bo
         pos += SIZES[buf[pos]]
         if flags & _HAS_TTL:
             _, pos = read_ttl(buf, pos, header.stats)
-            pos = skip_int(buf, pos)
+            pos += SIZES[buf[pos]]
     if flags & _HAS_DELETION:
         pos = skip_deletion_time(buf, pos)
     columns = header.static_columns if is_static else header.regular_columns

@@ -42,19 +42,15 @@ def read_vint(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_int(buf: bytes, pos: int) -> tuple[int, int]:
-    """VIntCoding.readUnsignedVInt32: (value, position after it); negatives are written sign-extended to 64 bits."""
+    """`(int) readUnsignedVInt()`: (the lower 32 bits as a signed number, position after it).
+
+    Cassandra writes negatives sign-extended to 64 bits, other writers (Scylla) as unsigned 32 bits. 3.0 to 4.1 cast
+    both; 5.0 refuses the second.
+    """
     value, end = read_unsigned_vint(buf, pos)
     if value > 0x7FFFFFFF:
-        value -= 1 << 64
-        if value < -0x80000000:
-            raise FormatError("integer does not fit 32 bits", position=pos)
+        value = ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
     return value, end
-
-
-def skip_int(buf: bytes, pos: int) -> int:
-    """The position after what read_int would read, which may lie past the buffer's end."""
-    size = SIZES[buf[pos]]
-    return pos + size if size < 5 else read_int(buf, pos)[1]  # up to 4 bytes it fits 32 bits
 
 
 def read_sized(buf: bytes, pos: int) -> tuple[bytes, int]:

@@ -1,10 +1,12 @@
-"""Tables from files: a publisher's schema.json, or messages of the tables topic."""
+"""Tables from files: CQL, a publisher's schema.json, or messages of the tables topic."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+from cassandra_storage.cql_schema import CqlSchema
+from cassandra_storage.errors import FormatError
 from cdc_messages import tables as table_messages
 from cdc_messages.errors import MessageError
 
@@ -13,25 +15,92 @@ if TYPE_CHECKING:
 
     from cassandra_storage.schema import TableMetadata
 
+FORMS = "CQL (a snapshot's schema.cql, or DESCRIBE), a publisher's schema.json, or messages of the tables topic"
+_BEGINS_JSON = ("{", "[", '"', "null")
+
+
+class SchemaFiles:
+    """What files say of tables. `tables`: those of JSON; `cql`: those of CQL, whose files share their user types."""
+
+    def __init__(self) -> None:
+        self.tables: list[TableMetadata] = []
+        self.cql = CqlSchema()
+
+    def read(self, path: Path) -> None:
+        """Add the tables and types of a file. FormatError with the file's name if it has none, or is another kind of
+        file; OSError if it cannot be read.
+        """
+        try:
+            self._read(_text(path))
+        except FormatError as error:
+            raise FormatError(error.reason, position=error.position, segment=path.name) from None
+
+    def _read(self, text: str) -> None:
+        if text.lstrip().startswith(_BEGINS_JSON):
+            self.tables += _json_tables(text)
+            return
+        known = CqlSchema()
+        known.read(text)
+        if not known.tables and not known.has_types:
+            raise FormatError(f"no table found: the file is not {FORMS}")
+        self.cql.read(text)
+
+
+def read_schema_files(paths: list[Path]) -> list[TableMetadata]:
+    """The tables of the files, each with its id. FormatError as SchemaFiles.read, and if a table lacks its id or a user
+    type; OSError.
+    """
+    files = SchemaFiles()
+    for path in paths:
+        files.read(path)
+    tables = list(files.tables)
+    for of in files.cql.tables:
+        if not of.id.int:
+            raise FormatError(
+                f"{of.keyspace}.{of.name} has no ID: take a snapshot's schema.cql, or DESCRIBE … WITH INTERNALS"
+            )
+        tables.append(files.cql.table(of))
+    return tables
+
 
 def read_schema_file(path: Path) -> list[TableMetadata]:
-    """The tables of a publisher's schema.json, or of values of the topic `<prefix>.tables`, one per line. Values of
-    other kinds are skipped.
+    """The tables of one file: see read_schema_files."""
+    return read_schema_files([path])
 
-    ValueError if the file is neither, OSError if it cannot be read.
+
+def _text(path: Path) -> str:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not text: the file is not {FORMS}", position=error.start) from None
+    if "\0" in text:
+        raise FormatError(f"not text: the file is not {FORMS}", position=text.index("\0"))
+    if not text.strip():
+        raise FormatError("the file is empty")
+    return text
+
+
+def _json_tables(text: str) -> list[TableMetadata]:
+    try:
+        found = [table_messages.from_json(message) for message in _messages(text)]
+    except json.JSONDecodeError as error:
+        raise FormatError("the file begins like JSON and is not whole: copy it again", position=error.pos) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MessageError):
+        found = []
+    if not found:
+        raise FormatError(f"no table found: the file is JSON, but not {FORMS}")
+    return found
+
+
+def _messages(text: str) -> list[bytes]:
+    """The tables' messages: those of a schema.json, one message, or one on each line. Messages of other kinds are
+    skipped.
     """
-    content = path.read_text()
     try:
-        return [table_messages.from_json(message) for message in _messages(content)]
-    except (KeyError, TypeError, AttributeError, MessageError) as error:
-        raise ValueError(f"neither a publisher's schema.json nor messages of the tables topic: {error}") from error
-
-
-def _messages(content: str) -> list[bytes]:
-    try:
-        value: dict[str, Any] = json.loads(content)
+        value: dict[str, Any] = json.loads(text)
     except ValueError:
-        return [line.encode() for line in content.splitlines() if "table" in (json.loads(line or "null") or ())]
+        lines = [line for line in text.splitlines() if line.strip()]
+        return [line.encode() for line in lines if "table" in (json.loads(line) or ())]
     if "tables" in value:
         return [entry["table"].encode() for entry in value["tables"]]
-    return [content.encode()]
+    return [text.encode()]

@@ -75,12 +75,8 @@ cdef inline uint64_t read_unsigned_vint(Cursor* c) noexcept nogil:
 
 
 cdef inline int64_t read_int(Cursor* c) noexcept nogil:
-    """VIntCoding.readUnsignedVInt32 as cassandra_storage.vint.read_int has it: a signed number of 32 bits."""
-    cdef int64_t value = <int64_t>read_unsigned_vint(c)
-    if value > 0x7FFFFFFF or value < -0x80000000:
-        c.is_bad = True
-        return 0
-    return value
+    """cassandra_storage.vint.read_int: the lower 32 bits as a signed number."""
+    return <int32_t><uint32_t>read_unsigned_vint(c)
 
 
 cdef inline bint reserve(Writer* w, size_t count) noexcept nogil:

@@ -3,8 +3,9 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from cdc_native.buffers cimport Bytes, Writer
-from cdc_native.plan cimport Plan
-from cdc_native.rows cimport Row
+from cdc_native.plan cimport Field, Plan
+from cdc_native.rows cimport Cell, Row
+from cdc_native.values cimport Type
 
 
 # What SELECT shows at the second `now`: a regular row, or NULL for the row of a partition that has only statics; with
@@ -29,15 +30,29 @@ cdef struct Source:
     bint is_snapshot
 
 
+# Whether two rows show the same; UNKNOWN: the Python code must say it.
+cdef enum Likeness:
+    SAME
+    DIFFERENT
+    UNKNOWN
+
+
 cdef bint is_there(Plan plan, const Row* row, int64_t now) noexcept
 cdef bint has_statics(Plan plan, const Row* static_row, int64_t now) noexcept
-cdef bint show_the_same(Plan plan, const Row* left, int64_t left_now, const Row* right, int64_t right_now) noexcept
 cdef bint write_key(Writer* w, Plan plan, bytes partition_key, const Row* row) noexcept
 
 
 cdef class MessageWriter:
     cdef Writer key, value, empty, unreadable
     cdef int64_t empty_count, unreadable_count
+    cdef Likeness compare(self, Plan plan, const Row* left, int64_t left_now, const Row* right, int64_t right_now) noexcept
+    cdef Likeness _compare_columns(
+        self, Plan plan, const Field* field, const Row* left, int64_t left_now, const Row* right, int64_t right_now
+    ) noexcept
+    cdef Likeness _compare_cells(self, Plan plan, const Type* of, const Cell* x, const Cell* y) noexcept
+    cdef Likeness _compare(
+        self, Plan plan, const Type* t, Bytes left, uint64_t left_size, Bytes right, uint64_t right_size
+    ) noexcept
     cdef bint write(
         self,
         Plan plan,

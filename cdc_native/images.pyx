@@ -54,54 +54,12 @@ cdef bint has_statics(Plan plan, const Row* static_row, int64_t now) noexcept:
     return False
 
 
-cdef inline bint _same(const Cell* left, const Cell* right) noexcept nogil:
-    """The same path and value."""
-    if left.value != right.value or left.value_size != right.value_size:
-        if compare_bytes(left.value, left.value_size, right.value, right.value_size):
-            return False
-    return left.path == right.path or compare_bytes(left.path, left.path_size, right.path, right.path_size) == 0
-
-
-cdef bint _column_shows_the_same(
-    const Shape* shape, const Field* field, const Row* left, int64_t left_now, const Row* right, int64_t right_now
-) noexcept nogil:
-    cdef const Column* x = &left.columns[field.place]
-    cdef const Column* y = &right.columns[field.place]
-    cdef size_t i = 0, j = 0, left_count = 0, right_count = 0
-    cdef bint is_left, is_right
-    if not shape.is_complex[field.place]:
-        is_left, is_right = _is_shown(shape, field, left, left_now), _is_shown(shape, field, right, right_now)
-        return is_left == is_right and (not is_left or _same(&x.cell, &y.cell))
-    if is_present(left, field.place):
-        left_count = x.count
-    if is_present(right, field.place):
-        right_count = y.count
-    while True:
-        while i < left_count and not _is_visible(&left.cells[x.first + i], left_now, field):
-            i += 1
-        while j < right_count and not _is_visible(&right.cells[y.first + j], right_now, field):
-            j += 1
-        if i == left_count or j == right_count:
-            return i == left_count and j == right_count
-        if not _same(&left.cells[x.first + i], &right.cells[y.first + j]):
-            return False
-        i += 1
-        j += 1
-
-
-cdef bint show_the_same(Plan plan, const Row* left, int64_t left_now, const Row* right, int64_t right_now) noexcept:
-    """Whether the regular columns of two rows that are there show the same."""
-    cdef int i
-    for i in range(plan.field_count):
-        if not plan.fields[i].is_static and not _column_shows_the_same(
-            &plan.rows, &plan.fields[i], left, left_now, right, right_now
-        ):
-            return False
-    return True
+cdef inline const Type* _type_within(Plan plan, const Type* of, int place) noexcept nogil:
+    return &plan.types.types[of.first + place]
 
 
 cdef Fit _write_path_or_value(Writer* w, Plan plan, const Type* of, int place, Bytes value, uint64_t size) noexcept nogil:
-    return write_value(w, plan.types.types, &plan.types.types[of.first + place], value, size)
+    return write_value(w, plan.types.types, _type_within(plan, of, place), value, size)
 
 
 cdef Fit _write_cells(Writer* w, Plan plan, const Field* field, const Row* row, int64_t now) noexcept nogil:
@@ -227,6 +185,86 @@ cdef class MessageWriter:
         free(self.value.data)
         free(self.empty.data)
         free(self.unreadable.data)
+
+    cdef Likeness compare(self, Plan plan, const Row* left, int64_t left_now, const Row* right, int64_t right_now) noexcept:
+        """Whether the regular columns of two rows that are there show the same."""
+        cdef int i
+        cdef Likeness found
+        for i in range(plan.field_count):
+            if plan.fields[i].is_static:
+                continue
+            found = self._compare_columns(plan, &plan.fields[i], left, left_now, right, right_now)
+            if found != SAME:
+                return found
+        return SAME
+
+    cdef Likeness _compare_columns(
+        self, Plan plan, const Field* field, const Row* left, int64_t left_now, const Row* right, int64_t right_now
+    ) noexcept:
+        cdef const Type* of = &plan.types.types[field.type]
+        cdef const Column* x = &left.columns[field.place]
+        cdef const Column* y = &right.columns[field.place]
+        cdef size_t i = 0, j = 0, left_count = 0, right_count = 0
+        cdef bint is_left, is_right
+        cdef Likeness found
+        if not plan.rows.is_complex[field.place]:
+            is_left = _is_shown(&plan.rows, field, left, left_now)
+            is_right = _is_shown(&plan.rows, field, right, right_now)
+            if is_left != is_right:
+                return DIFFERENT
+            if not is_left:
+                return SAME
+            return self._compare(plan, of, x.cell.value, x.cell.value_size, y.cell.value, y.cell.value_size)
+        if is_present(left, field.place):
+            left_count = x.count
+        if is_present(right, field.place):
+            right_count = y.count
+        while True:
+            while i < left_count and not _is_visible(&left.cells[x.first + i], left_now, field):
+                i += 1
+            while j < right_count and not _is_visible(&right.cells[y.first + j], right_now, field):
+                j += 1
+            if i == left_count or j == right_count:
+                return SAME if i == left_count and j == right_count else DIFFERENT
+            found = self._compare_cells(plan, of, &left.cells[x.first + i], &right.cells[y.first + j])
+            if found != SAME:
+                return found
+            i += 1
+            j += 1
+
+    cdef Likeness _compare_cells(self, Plan plan, const Type* of, const Cell* x, const Cell* y) noexcept:
+        """Two cells of a complex column: what a message shows of them, as _write_cells and _write_field_cells."""
+        cdef int64_t place = of.count - 1
+        cdef Likeness found = SAME
+        if of.fixed:  # a user type
+            if compare_bytes(x.path, x.path_size, y.path, y.path_size):
+                return DIFFERENT
+            if not is_field(of, x.path, x.path_size, &place):
+                return UNKNOWN
+        elif of.size != 1:  # a set's element, or a map's key
+            found = self._compare(plan, _type_within(plan, of, 0), x.path, x.path_size, y.path, y.path_size)
+        if found != SAME or (of.size == 2 and not of.fixed):
+            return found
+        return self._compare(plan, _type_within(plan, of, <int>place), x.value, x.value_size, y.value, y.value_size)
+
+    cdef Likeness _compare(
+        self, Plan plan, const Type* t, Bytes left, uint64_t left_size, Bytes right, uint64_t right_size
+    ) noexcept:
+        """Two values of one type: by their bytes, and where different bytes may be shown alike, as they are shown."""
+        if left_size == right_size and (left == right or compare_bytes(left, left_size, right, right_size) == 0):
+            return SAME
+        if not t.has_forms:
+            return DIFFERENT
+        self.key.size = self.value.size = 0
+        if write_value(&self.key, plan.types.types, t, left, left_size) != FITS:
+            return UNKNOWN
+        if write_value(&self.value, plan.types.types, t, right, right_size) != FITS:
+            return UNKNOWN
+        if self.key.is_bad or self.value.is_bad:
+            return UNKNOWN
+        if compare_bytes(self.key.data, self.key.size, self.value.data, self.value.size):
+            return DIFFERENT
+        return SAME
 
     cdef bint write(
         self,

@@ -7,7 +7,7 @@ code can do all of it where the core cannot write the message.
 from libc.stdint cimport int64_t, uint64_t
 
 from cdc_native.changes cimport EncodedChange
-from cdc_native.images cimport Image, MessageWriter, has_statics, is_there, show_the_same
+from cdc_native.images cimport SAME, UNKNOWN, Image, Likeness, MessageWriter, has_statics, is_there
 from cdc_native.merge cimport are_equal, merge_rows
 from cdc_native.plan cimport Plan
 from cdc_native.rows cimport Deletion, Row, free_row, is_empty, row_size, set_stored_stats
@@ -191,12 +191,15 @@ cdef class RowEvents:
         """What changes when `new` takes the place of `old`, which may be NULL. Write the change's message, if there is
         one; False if it is not mine. The images have their statics already.
         """
+        cdef Likeness found = SAME
         before.row, before.now, after.row, after.now = old, event.before, new, event.after
         shown.was = old != NULL and is_there(self.plan, old, event.before)
         shown.there = is_there(self.plan, new, event.after)
-        shown.has_changed = shown.was != shown.there or (
-            shown.was and (statics_differ or not show_the_same(self.plan, old, event.before, new, event.after))
-        )
+        if shown.was and shown.there and not statics_differ:
+            found = self.messages.compare(self.plan, old, event.before, new, event.after)
+            if found == UNKNOWN:
+                return False
+        shown.has_changed = shown.was != shown.there or (shown.was and (statics_differ or found != SAME))
         shown.sequence = stored.row_sequence + shown.has_changed
         if not shown.has_changed or not self.plan.has_messages:
             return True

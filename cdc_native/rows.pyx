@@ -4,7 +4,7 @@
 The twin of cassandra_storage.unfiltered, cells and header. Readers refuse whatever they do not take; the Python code
 then reads the row, or finds what is wrong with it.
 """
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 
 from cdc_native.buffers cimport (
@@ -113,7 +113,9 @@ cdef inline int64_t _read_ttl(Cursor* c, const Header* header) noexcept nogil:
 
 
 cdef inline int64_t _read_local(Cursor* c, const Header* header) noexcept nogil:
-    return read_int(c) + header.min_local
+    """header.read_deletion_delta."""
+    cdef int64_t value = read_int(c) + header.min_local
+    return value if header.is_unsigned else <int32_t><uint32_t>value
 
 
 cdef inline int64_t _decode_local(int64_t value, int64_t ttl, const Header* header) noexcept nogil:

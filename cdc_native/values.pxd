@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Serialized CQL values as Avro's binary encoding: the twin of cdc_messages.avro_values."""
+"""Serialized CQL values as Avro's binary encoding: the twin of cdc_messages.avro_values and of rows.shown_forms."""
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from cdc_native.buffers cimport Bytes, Writer
@@ -12,13 +12,15 @@ cdef enum Fit:
 
 
 # A type; the types within it are `count` neighbours in the same array, from `first` on. `size`: bytes of a number,
-# fields of a user type, elements of a vector; `fixed`: bytes of a vector's element, -1 if it has its own length.
+# fields of a user type, elements of a vector; `fixed`: bytes of a vector's element, -1 if it has its own length; of a
+# varint or decimal, whether it is written as it is. `has_forms`: different bytes may be shown alike.
 cdef struct Type:
     int kind
     int64_t size
     int64_t fixed
     int first
     int count
+    bint has_forms
 
 
 cdef struct Types:

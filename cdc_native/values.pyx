@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""Serialized CQL values as Avro's binary encoding: the twin of cdc_messages.avro_values and marshal's splitting."""
+"""Serialized CQL values as Avro's binary encoding: the twin of cdc_messages.avro_values and marshal's splitting.
+
+The values get the one form of all that are shown alike (materializer.rows.shown_forms).
+"""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -15,6 +18,7 @@ from cdc_native.buffers cimport (
     write_byte,
     write_bytes,
 )
+from cdc_native.keys cimport compare_bytes
 from cdc_native.texts cimport is_ascii, is_utf8, write_ipv4, write_ipv6, write_uuid
 
 cdef enum Kind:
@@ -89,7 +93,27 @@ cdef int _fill(Types* types, int at, object form) except -1:
     types.types[at].count = len(inner)
     for i, each in enumerate(inner):
         _fill(types, first + i, each)
+    types.types[at].has_forms = _has_forms(types, &types.types[at])
     return 0
+
+
+cdef bint _has_forms(const Types* types, const Type* t) noexcept:
+    """Whether values.pyx writes some values of the type alike whose bytes differ."""
+    cdef int i
+    if t.kind == BOOLEAN or t.kind == DURATION or t.kind == TUPLE or (t.kind == VECTOR and t.fixed < 0):
+        return True
+    if t.kind == VARINT or t.kind == DECIMAL:
+        return not t.fixed
+    if t.kind == MAP and _is_text(&types.types[t.first]):
+        return True
+    for i in range(t.count):
+        if types.types[t.first + i].has_forms:
+            return True
+    return False
+
+
+cdef inline bint _is_text(const Type* t) noexcept nogil:
+    return t.kind == TEXT or t.kind == ASCII
 
 
 cdef void free_types(Types* types) noexcept:
@@ -102,7 +126,7 @@ cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, u
     """Append the value of a type that is not one of cells. What was appended counts only if it FITS."""
     cdef int64_t number
     cdef int i
-    if t.kind == TEXT or t.kind == ASCII:
+    if _is_text(t):
         if not (is_utf8(value, size) if t.kind == TEXT else is_ascii(value, size)):
             return IS_UNREADABLE
         _write_sized(w, value, size)
@@ -111,11 +135,11 @@ cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, u
     elif t.kind == VARINT:
         if size == 0:
             return IS_EMPTY
-        _write_sized(w, value, size)
+        _write_number(w, t, value, size)
     elif t.kind == DECIMAL:
         if size < 5:
             return IS_UNREADABLE if size else IS_EMPTY
-        _write_sized(w, value + 4, size - 4)
+        _write_number(w, t, value + 4, size - 4)
         write_avro_long(w, read_signed(value, 4))
     elif t.kind == INET:
         return _write_inet(w, value, size)
@@ -155,6 +179,14 @@ cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, u
 cdef inline void _write_sized(Writer* w, Bytes value, uint64_t size) noexcept nogil:
     write_avro_long(w, <int64_t>size)
     write_bytes(w, value, size)
+
+
+cdef inline void _write_number(Writer* w, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    """Two's complement of any size, not empty: the shortest, unless it is written as it is."""
+    while not t.fixed and size > 1 and value[0] == (0xFF if value[1] & 0x80 else 0):
+        value += 1
+        size -= 1
+    _write_sized(w, value, size)
 
 
 cdef Fit _write_inet(Writer* w, Bytes value, uint64_t size) noexcept nogil:
@@ -203,10 +235,16 @@ cdef Fit _write_duration(Writer* w, Bytes value, uint64_t size) noexcept nogil:
 
 
 cdef Fit _write_elements(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
-    """A frozen list or set, or a frozen map: a count, then each element with its size in 4 bytes. All are split first."""
-    cdef int64_t count, i, length
+    """A frozen list or set, or a frozen map: a count, then each element with its size in 4 bytes. All are split first.
+
+    The keys of a map that Avro has as one must rise.
+    """
+    cdef int64_t count, i, length, key_size = -1
     cdef int per = t.count, j
     cdef uint64_t at = 4
+    cdef bint has_order = t.kind == LIST or not _is_text(&types[t.first])
+    cdef bint rises = True
+    cdef Bytes key = NULL
     cdef Fit fit
     if size < 4:
         return IS_UNREADABLE
@@ -220,9 +258,16 @@ cdef Fit _write_elements(Writer* w, const Type* types, const Type* t, Bytes valu
         at += 4
         if length < 0 or <uint64_t>length > size - at:
             return IS_UNREADABLE
+        if not has_order and i % per == 0:
+            rises = rises and (
+                key_size < 0 or compare_bytes(key, <size_t>key_size, value + at, <size_t>length) < 0
+            )
+            key, key_size = value + at, length
         at += <uint64_t>length
     if at != size:
         return IS_UNREADABLE
+    if not rises:
+        return NOT_MINE
     if count == 0:
         write_byte(w, 0)
         return FITS

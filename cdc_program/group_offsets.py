@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc_program.kafka import client_config
+from cdc_program.kafka_errors import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +29,17 @@ _MOVING = frozenset(
 )
 """The group's coordinator is just changing. The client then looks for the new one, but does not ask it."""
 _AGAIN_SECONDS = 0.1
+
+
+def reason_of_timeout(consumer: Consumer, error: KafkaException) -> KafkaException:
+    """The error that the consumer received while a question for offsets waited for its coordinator, such as a missing
+    right on the group; otherwise the error itself. For a consumer without messages: it takes one event from its queue.
+    """
+    if error.args[0].code() == KafkaError._TIMED_OUT:  # noqa: SLF001
+        told = consumer.poll(0)
+        if told is not None and (reason := told.error()) is not None and not is_transient(reason):
+            return KafkaException(reason)
+    return error
 
 
 class CommittedOffsets:
@@ -64,7 +76,7 @@ class CommittedOffsets:
                 return self._consumer.committed(asked, max(end - time.monotonic(), _AGAIN_SECONDS))
             except KafkaException as error:
                 if error.args[0].code() not in _MOVING or time.monotonic() >= end:
-                    raise
+                    raise reason_of_timeout(self._consumer, error) from error
                 time.sleep(_AGAIN_SECONDS)
 
     def close(self) -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import threading
+import time
 from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cdc_program.settings import KafkaSettings
 
 _SAME_SECONDS = 30.0
@@ -21,7 +28,7 @@ _SAME_SECONDS = 30.0
 
 class _RateLimit(logging.Filter):
     """librdkafka logs an unreachable broker several times a second. This passes one such line in _SAME_SECONDS; lines
-    may differ in numbers.
+    may differ in numbers. Its errors are warnings: it tries again, and what fails for good is raised.
     """
 
     def __init__(self) -> None:
@@ -29,6 +36,8 @@ class _RateLimit(logging.Filter):
         self._logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno == logging.ERROR:
+            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         words = re.sub(r", \d+ identical error\(s\) suppressed|\d+", "", record.getMessage())
         is_new = (
             abs(record.created - self._logged_at.get(words, -inf)) >= _SAME_SECONDS
@@ -45,6 +54,7 @@ LOG_LEVEL = 6
 """librdkafka's default."""
 LOGGED: dict[str, object] = {"logger": LIBRDKAFKA_LOGGER, "log_level": LOG_LEVEL}
 """Properties that make a client log through the program's log. The program must poll it all the time."""
+_LOG_SECONDS = 1.0
 
 _SECRET_KEYS = frozenset({"sasl.password"})
 
@@ -69,6 +79,43 @@ def client_config(settings: KafkaSettings) -> dict[str, object]:
     config = _properties(settings)
     _check_properties(settings)
     return config
+
+
+def logged_admin(settings: KafkaSettings, own: Mapping[str, object]) -> AdminClient:
+    """An admin client that logs through the program's log. A thread polls it: its owner waits for answers only.
+
+    own: properties of this client.
+    """
+    client = AdminClient({**client_config(settings), **own, **LOGGED})  # type: ignore[dict-item]
+    _log_pump.add(client)
+    return client
+
+
+class _LogPump:
+    """A thread that polls admin clients, as long as they live, so that their log lines do not pile up."""
+
+    def __init__(self) -> None:
+        self._clients: WeakSet[AdminClient] = WeakSet()
+        self._lock = threading.Lock()
+        self._process = 0
+
+    def add(self, client: AdminClient) -> None:
+        with self._lock:
+            self._clients.add(client)
+            if self._process != os.getpid():  # a forked process has no threads
+                self._process = os.getpid()
+                threading.Thread(target=self._run, daemon=True, name="kafka-logs").start()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                clients = list(self._clients)
+            while clients:  # none is kept alive between two rounds
+                clients.pop().poll(0)
+            time.sleep(_LOG_SECONDS)
+
+
+_log_pump = _LogPump()
 
 
 def _properties(settings: KafkaSettings) -> ClientConfig:

@@ -242,13 +242,25 @@ class SegmentTails:
                 again.close()
 
     def unacknowledged_bytes(self) -> int:
-        """The durable bytes that are not acknowledged, as of the last poll."""
+        """The durable bytes that are not acknowledged, also of segments that no poll has seen: there is none while the
+        publisher waits for Kafka.
+        """
         total = 0
-        for segment, tail in self._tails.items():
-            with suppress(FileNotFoundError):
-                if not self._positions.is_finished(segment):
-                    total += max(0, tail.end - self._positions.resume_at(segment))
+        for file in self._files():
+            if not self._positions.is_finished(file.id):
+                with suppress(FileNotFoundError):
+                    total += max(0, self._durable_end(file) - self._positions.resume_at(file.id))
         return total
+
+    def _durable_end(self, file: SegmentFile) -> int:
+        """The end of the segment's durable part now. FileNotFoundError."""
+        tail = self._tails.get(file.id)
+        if tail is not None and tail.is_completed:
+            return tail.end
+        index = read_index(file)
+        if index is None:
+            return 0 if tail is None else tail.end
+        return file.path.stat().st_size if index.is_completed else index.offset
 
     def _files(self) -> list[SegmentFile]:
         """Return the segments in order. Of a segment in both folders, return the one in the spool, which

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - pydantic reads annotations
 from schematizer.model.source_tables import Status  # noqa: TC001 - as above
+from schematizer.numbers import BodyId, Count, Seconds  # noqa: TC001 - as above
 
 
 class Body(BaseModel):
@@ -51,8 +50,8 @@ class ProducerBody(Body):
     team: str
     service: str
     topic: str
-    schema_id: int
-    expected_frequency_seconds: Annotated[int, Field(ge=1)]
+    schema_id: BodyId
+    expected_frequency_seconds: Seconds
 
 
 class ConsumerBody(Body):
@@ -60,14 +59,14 @@ class ConsumerBody(Body):
     service: str
     topic: str
     consumer_group: str
-    expected_frequency_seconds: Annotated[int, Field(ge=1)]
+    expected_frequency_seconds: Seconds
 
 
 class NoteBody(Body):
     """`text`: Markdown."""
 
     about: About
-    about_id: int
+    about_id: BodyId
     text: str
 
 
@@ -81,7 +80,7 @@ class RefreshBody(Body):
 
 class RefreshProgress(Body):
     status: RefreshStatus
-    rows_sent: Annotated[int, Field(ge=0)]
+    rows_sent: Count
 
 
 class FieldBody(Body):

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
+from cdc_program.kafka_errors import explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ class RegistrationTopic:
         try:
             producer = self._connected()
         except KafkaException as error:
-            raise SendError(error.args[0].str()) from error
+            raise SendError(explain(error.args[0])) from error
         sent: list[int] = []
         refused: list[str] = []
 
@@ -49,7 +50,7 @@ class RegistrationTopic:
             if error is None:
                 sent.append(message_id)
             else:
-                refused.append(error.str())
+                refused.append(explain(error))
 
         for message in messages:
             try:
@@ -60,7 +61,7 @@ class RegistrationTopic:
                     on_delivery=partial(report, message.id),
                 )
             except KafkaException as error:
-                refused.append(error.args[0].str())
+                refused.append(explain(error.args[0]))
             except BufferError as error:
                 refused.append(str(error))
         producer.flush(_SEND_SECONDS + 1)

@@ -11,8 +11,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from cdc_program.errors import CdcError
 from cdc_program.kafka import LOGGED, client_config
+from cdc_program.kafka_errors import is_transient
 from materializer.kafka import driver_errors
-from materializer.kafka.clients import QUICK, TIMEOUT, TRANSIENT_ERRORS, kafka_error
+from materializer.kafka.clients import QUICK, TIMEOUT, kafka_error
 from materializer.records import RawPartition, TopicShape
 from transformer.faults import messages_deleted, source_changed
 from transformer.records import SourceRecord
@@ -149,7 +150,7 @@ class SourceReader:
         """An error without a partition is the consumer's: it concerns all."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
             read.errors[partition] = messages_deleted(partition, self._assigned.get(partition, 0))
-        elif error.code() not in TRANSIENT_ERRORS:
+        elif not is_transient(error):
             if partition is None:
                 raise KafkaException(error)
             read.errors[partition] = kafka_error(f"read {partition}", KafkaException(error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cdc_program.error_reference.explanation import Explanation
-from cdc_program.error_reference.links import COMPILED, KAFKA_RIGHTS, MEMORY, REBUILD
+from cdc_program.error_reference.links import COMPILED, KAFKA_ERRORS, KAFKA_RIGHTS, MEMORY, REBUILD
 from cdc_program.errors import Code
 
 EXPLANATIONS = {
@@ -82,23 +82,26 @@ EXPLANATIONS = {
     ),
     Code.KAFKA_UNREACHABLE: Explanation(
         "Kafka unreachable",
-        meaning="""No broker of `kafka.bootstrap_servers` answered in time. A publisher exits at its very first start,
-        because those settings may never have worked. Later it waits, keeps its position, and continues by itself.""",
-        cause="""The brokers are down, the port is that of another listener, or `kafka.security_protocol` does not fit
-        the listener. If only the first connection works, see the brokers' `advertised.listeners`: clients are sent to
-        those addresses. Or a topic has to be created, and fewer brokers are up than `kafka.replication_factor`.""",
+        meaning="""Kafka cannot do this now, and a later try heals it: no broker of `kafka.bootstrap_servers` answers,
+        or a leader or coordinator moves. A publisher exits at its very first start, because those settings may never
+        have worked. Later it waits, keeps its position, and continues by itself. In the materializer it is a warning for the
+        first minute.""",
+        cause=f"""The message has [Kafka's error]({KAFKA_ERRORS}). The brokers are down, the port is that of another
+        listener, or `kafka.security_protocol` does not fit the listener. If only the first connection works, see the
+        brokers' `advertised.listeners`: clients are sent to those addresses. Or a topic has to be created, and fewer
+        brokers are up than `kafka.replication_factor`. Or a topic was deleted.""",
         fix="Start the brokers or correct the settings. Watch the room in `cdc_raw` until then.",
     ),
     Code.KAFKA_REFUSED: Explanation(
         "Kafka request refused",
-        meaning="""A broker refused a request; the message has its error. Positions have not moved past it. A program
-        exits. In the materializer only the topic or raw partition stops and resumes by itself, unless it is a request
-        of the driver.""",
-        cause="""Authentication failed, a right is missing, a message is larger than the topic allows, or a topic cannot
-        be created or was deleted. A *fenced* producer was replaced by a newer one for the same partition, which is
-        normal, unless a second job has the same `materializer.group_id`.""",
-        fix=f"""Correct the {KAFKA_RIGHTS} or the broker's limits (`max.message.bytes`, `min.insync.replicas`), then
-        start the program again.""",
+        meaning=f"""A broker refused a request; the message has [its error]({KAFKA_ERRORS}) and what to do. Positions
+        have not moved past it. A program exits. In the materializer only the topic or raw partition stops and resumes
+        by itself, unless it is a request of the driver.""",
+        cause="""Authentication failed, a right is missing, a message is larger than the topic allows, or a setting is
+        wrong. A *fenced* producer was replaced by a newer one for the same partition, which is normal, unless a second
+        job has the same `materializer.group_id`.""",
+        fix=f"""As the message says: correct the {KAFKA_RIGHTS} or the brokers' limits (`max.message.bytes`,
+        `min.insync.replicas`), then start the program again.""",
     ),
     Code.TOPIC_SETTINGS: Explanation(
         "Wrong topic settings",

@@ -87,8 +87,9 @@ EXPLANATIONS = {
     Code.SPARK_FAILED: Explanation(
         "Spark job failed",
         meaning="""A batch failed after Spark's own retries, for a reason that no other code names; the message has
-        Spark's text. Unfinished work was never visible. An exception that one raw partition meets is CDC-084, and stops
-        only that one.""",
+        Spark's last error in plain words. If a restart of the query probably heals it (event `spark restarts`), the job
+        tries that after 1, 2, 4 … 60 s, and ends after 10 minutes of failures. Unfinished work was never visible. An
+        exception that one raw partition meets is CDC-084, and stops only that one.""",
         cause="""Most often an executor died (out of memory: see its log), the driver lost its workers, the driver's JVM
         died, or the cluster's manager ended the application.""",
         fix="""Start the materializer again: it continues from the group's offsets. If memory was short, lower

@@ -63,8 +63,8 @@ def latency(change: Change) -> float:
 
 def chain_problems(changes: list[Change], *, may_be_purged: bool = False) -> Iterator[str]:
     """What is wrong in the changes of one key, in the order in which they came: gaps or repeats of `row_sequence`,
-    a `before` that is not the `after` of the change before it, an `op` that does not fit its images. After a deletion
-    that may have been purged, `row_sequence` may leave out numbers.
+    a `before` that is not the `after` of the change before it, an `op` that does not fit its images, a `u` that changes
+    nothing. After a deletion that may have been purged, `row_sequence` may leave out numbers.
     """
     previous: Record | None = None
     for change in changes:
@@ -80,7 +80,17 @@ def chain_problems(changes: list[Change], *, may_be_purged: bool = False) -> Ite
             yield f"before of row_sequence {sequence} is not the after of the change before it"
         if value["op"] != _operation(value):
             yield f"op {value['op']} of row_sequence {sequence} does not fit its images"
+        if value["op"] == "u" and changes_nothing(value):
+            yield f"row_sequence {sequence} changes nothing"
         previous = value
+
+
+def changes_nothing(value: Record) -> bool:
+    """Whether an update's row is the same before and after. A field that Avro cannot represent may have changed: it is
+    null on both sides, and named.
+    """
+    source = value["source"]
+    return same(value["before"], value["after"]) and not (source.get("empty") or source.get("unreadable"))
 
 
 def _operation(value: Record) -> str:

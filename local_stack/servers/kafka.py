@@ -135,7 +135,7 @@ class KafkaBroker(FolderServer):
     def format(self) -> None:
         """Make the data folder."""
         properties = self.write_configuration()
-        command = self._jvm(64, "kafka.tools.StorageTool", "format", "-t", cluster_id(), "-c", str(properties))
+        command = self._jvm(64, "kafka.tools.StorageTool", "format", "-t", self.cluster_id(), "-c", str(properties))
         done = subprocess.run([*command, "--ignore-formatted"], capture_output=True, text=True, check=False)
         if done.returncode:
             raise CdcError(
@@ -143,6 +143,10 @@ class KafkaBroker(FolderServer):
                 f"Kafka's storage could not be formatted:\n{(done.stdout + done.stderr).strip()}\n",
                 f"Its settings are in {properties}.",
             )
+
+    def cluster_id(self) -> str:
+        """The id that the data folder gets."""
+        return cluster_id()
 
     def launch(self) -> ServerProcess:
         return ChildProcess("kafka", self.command(), log=self.log, cwd=self.folder.path)

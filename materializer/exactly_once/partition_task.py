@@ -67,7 +67,8 @@ class Report(NamedTuple):
     `state_bytes`: what its local state takes. `disk`: what all states of the worker's machine take, if they were
     measured since the last report. `running_snapshots`, `lost_hosts`: as ChunkResult's of the last chunk. `ops`: how
     many changes of each operation. `commit_seconds`: how long of `seconds` steps 3 to 6 took, without the fold.
-    `restores`: how many states the worker brought to another version since the last report.
+    `restores`: how many states the worker brought to another version since the last report. `renewed`: how often the
+    brokers had forgotten the idle producer, so that a new one was made.
     """
 
     first: int
@@ -91,6 +92,7 @@ class Report(NamedTuple):
     ops: Mapping[str, int] = {}
     commit_seconds: float = 0.0
     restores: int = 0
+    renewed: int = 0
 
     def with_chunk(self, first: int, end: int, result: ChunkResult) -> Report:
         """The report with one more chunk, or part of one."""
@@ -129,6 +131,7 @@ class Report(NamedTuple):
             ops=Counter(self.ops) + Counter(later.ops),
             commit_seconds=self.commit_seconds + later.commit_seconds,
             restores=self.restores + later.restores,
+            renewed=self.renewed + later.renewed,
         )
 
 

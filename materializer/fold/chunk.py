@@ -3,6 +3,7 @@
 The records of a chunk are decoded, put in write order and folded message by message into an overlay over the committed
 state. A message that changes what `SELECT` shows adds one RowChange for each row that it changes. A chunk that exceeds
 its budget is folded with fewer records; a single record that exceeds it is folded in parts (materializer.fold.part).
+All records of a chunk are folded under one schema (materializer.fold.schema_in_force).
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.native_fold import Incomplete, in_order
-from materializer.fold.part import Part
+from materializer.fold.part import Part, before_schema
 from materializer.fold.reorder import ReorderBuffer, release_in_write_order
 from materializer.fold.row_updates import AloneError, read_row_updates
+from materializer.fold.schema_in_force import SchemaAdvanceError, SchemaInForce
 from materializer.fold.topic_move import fold_move
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import CONTINUATION
@@ -45,21 +47,43 @@ def fold_chunk(
     CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, STATE_DAMAGED, STATE_FORMAT or NOT_SUPPORTED: then nothing of
     the chunk may be used.
     """
-    moved = fold_move(reader, records[0].offset, catalog, settings)
+    in_force = SchemaInForce(reader, catalog)
+    while True:
+        try:
+            return _fold_in_force(reader, records, in_force, settings)
+        except SchemaAdvanceError as found:  # of the first record
+            before = before_schema(reader, records[0], in_force, settings)
+            if before is not None:
+                return before._replace(left=len(records))
+            in_force.advance(found.schema)
+
+
+def _fold_in_force(
+    reader: StateReader, records: Sequence[RawRecord], in_force: SchemaInForce, settings: FoldSettings
+) -> ChunkResult:
+    """Fold records under the schema in force. SchemaAdvanceError if the first one is folded under a newer one."""
+    moved = fold_move(reader, records[0].offset, in_force, settings)
     if moved is not None:
         return moved._replace(left=len(records))
-    count = 0 if reader.get(CONTINUATION) is not None else len(records)
+    has_continuation = reader.get(CONTINUATION) is not None
+    count = 0 if has_continuation else len(records)
     while count:
         try:
-            chunk = WholeChunk(reader, records[:count], catalog, settings)
+            chunk = WholeChunk(reader, records[:count], in_force.catalog, settings, in_force)
         except AloneError as found:  # a chunk of its own
+            count = found.index
+            continue
+        except SchemaAdvanceError as found:
+            if not found.index:
+                raise
             count = found.index
             continue
         try:
             return chunk.fold()._replace(left=len(records) - count)
         except BudgetSpentError:  # nearly in write order: about as many records as updates fit
             count = min(count // 2, max(chunk.budget.applied, 1))
-    result = Part(reader, records[0], catalog, settings).fold()
+    part = Part(reader, records[0], in_force.catalog, settings, None if has_continuation else in_force)
+    result = part.fold()
     return result._replace(left=result.left + len(records) - 1)
 
 

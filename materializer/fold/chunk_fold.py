@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cdc_native.plan import Plan
     from materializer.fold.clock import RunClock
     from materializer.fold.native_fold import AnyArrival
+    from materializer.fold.schema_in_force import SchemaInForce
     from materializer.fold.table_runs import TableRun
     from materializer.records import Arrival, Change, RawRecord
     from materializer.rows.catalog import TableCatalog
@@ -48,11 +49,18 @@ class ChunkFold(ABC):
     _is_alone = False
 
     def __init__(
-        self, reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog, settings: FoldSettings
+        self,
+        reader: StateReader,
+        records: Sequence[RawRecord],
+        catalog: TableCatalog,
+        settings: FoldSettings,
+        in_force: SchemaInForce | None = None,
     ) -> None:
+        """in_force: as decode_records."""
         self.budget = Budget(settings)
         self._records = records
         self._catalog = catalog
+        self._in_force = in_force
         self._settings = settings
         self._overlay = Overlay(reader)
         self._clock = Clock(self._overlay, records, settings.reorder_ms)
@@ -103,13 +111,21 @@ class ChunkFold(ABC):
         return self._catalog.native_plan(table_id)
 
     def _decode(self, records: Sequence[RawRecord]) -> list[AnyArrival]:
-        """Decode the records. AloneError as decode_records."""
+        """Decode the records. AloneError and SchemaAdvanceError as decode_records."""
         times = self._clock.arrival_times_ms
         boundaries = None
         if self._plan is not None:
             boundaries = self._truncations.native_boundaries(self._plan.table_id, times[0])
         plain = decode_plain(self._plan, records, times, boundaries)
-        arrivals = decode_records(records, times, self._incomplete, plain, self._truncations, is_alone=self._is_alone)
+        arrivals = decode_records(
+            records,
+            times,
+            self._incomplete,
+            plain,
+            self._truncations,
+            in_force=self._in_force,
+            is_alone=self._is_alone,
+        )
         self._truncations.follow(arrivals, times[-1])
         self._images = [each for each in arrivals if image_of_repair(each)]
         return [each for each in arrivals if not image_of_repair(each)] if self._images else arrivals

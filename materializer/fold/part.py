@@ -15,7 +15,7 @@ from cdc_messages.errors import MessageError
 from cdc_messages.repairs import decode_step, file_name
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.clock import RunClock
-from materializer.fold.reorder import ReorderBuffer
+from materializer.fold.reorder import ReorderBuffer, has_buffered
 from materializer.fold.repairs import is_repair_step
 from materializer.fold.row_updates import read_row_updates
 from materializer.fold.truncations import is_truncation, read_truncations
@@ -24,8 +24,13 @@ from materializer.rows.budget import BudgetSpentError
 from materializer.rows.continuation import FanOutContinuation, RowsEndContinuation, read_continuation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cdc_messages.changes import Cause
     from cdc_messages.raw import RawMessage
+    from materializer.fold.native_fold import AnyArrival
+    from materializer.fold.result import ChunkResult
+    from materializer.fold.schema_in_force import SchemaInForce
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
     from materializer.records import Arrival, RawRecord
@@ -41,10 +46,17 @@ class Part(ChunkFold):
     _may_be_native = False
     _is_alone = True
 
-    def __init__(self, reader: StateReader, record: RawRecord, catalog: TableCatalog, settings: FoldSettings) -> None:
+    def __init__(
+        self,
+        reader: StateReader,
+        record: RawRecord,
+        catalog: TableCatalog,
+        settings: FoldSettings,
+        in_force: SchemaInForce | None = None,
+    ) -> None:
         if raw.is_truncation(record.value):
             settings = settings._replace(reorder_ms=0)  # nothing is buffered across the end of all rows
-        super().__init__(reader, [record], catalog, settings)
+        super().__init__(reader, [record], catalog, settings, in_force)
         self._reached_ms = self._clock.start_ms
 
     def _fold_tables(self) -> None:
@@ -161,3 +173,41 @@ class Part(ChunkFold):
             self._watermarks.store()
         else:
             self._clock.store_progress(self._reached_ms)
+
+
+class BeforeSchema(Part):
+    """A part of what is done under the schema in force before a record puts a newer one into force.
+
+    What waits in the reorder buffer is folded, whatever its time: it arrived before. Then all rows are brought to the
+    schema, so that none skips it.
+    """
+
+    def __init__(self, reader: StateReader, record: RawRecord, in_force: SchemaInForce, settings: FoldSettings) -> None:
+        super().__init__(reader, record, in_force.catalog, settings._replace(reorder_ms=0))
+        assert in_force.schema is not None
+        self._schema = in_force.schema
+
+    def _decode(self, records: Sequence[RawRecord]) -> list[AnyArrival]:  # noqa: ARG002 - it is folded later
+        return []
+
+    def _fold_tables(self) -> None:
+        clock = RunClock(self._clock.start_ms, self._clock.clock_ms)
+        table = self._open_table(self._schema.table_id, self._catalog, clock)
+        try:
+            if not self._buffer().is_empty:
+                self._catch_up(table, clock)
+            table.migrate_rows(self._reached_ms // 1000)
+        except BudgetSpentError:
+            pass
+        table.encode_rows()
+
+
+def before_schema(
+    reader: StateReader, record: RawRecord, in_force: SchemaInForce, settings: FoldSettings
+) -> ChunkResult | None:
+    """The next part of what must be done before the record puts a newer schema into force; None if nothing is left. The
+    record is not folded with it.
+    """
+    if in_force.schema is None or (in_force.is_swept and not has_buffered(reader)):
+        return None
+    return BeforeSchema(reader, record, in_force, settings).fold()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from materializer.fold.row_updates import OnUnreadable
     from materializer.rows.budget import Budget
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import Overlay
+    from materializer.rows.overlay import Overlay, StateReader
 
 _ORDER = struct.Struct(">Q16sQQQ")
 _VALUE = struct.Struct(">BQ")  # and the raw message
@@ -68,6 +68,11 @@ def clear_reorder_buffer(overlay: Overlay, budget: Budget) -> None:
             overlay.put(key, None)
 
 
+def has_buffered(state: Overlay | StateReader) -> bool:
+    """Whether any write waits in the buffer of a state."""
+    return next(iter(state.scan(REORDER_TIMER, timer_key(REORDER_TIMER, _SIGN, b""))), None) is not None
+
+
 class ReorderBuffer:
     """The buffered writes of one raw partition, in its state."""
 
@@ -76,7 +81,7 @@ class ReorderBuffer:
         self._catalog = catalog
         self._on_unreadable = on_unreadable
         self._released: dict[bytes, bytes] = {}  # where the next scan of a Cassandra partition starts
-        self.is_empty = next(overlay.scan(REORDER_TIMER, timer_key(REORDER_TIMER, _SIGN, b"")), None) is None
+        self.is_empty = not has_buffered(overlay)
 
     def raise_limits(self, limits: dict[bytes, Order], clock_ms: int, budget: Budget) -> None:
         """Raise each Cassandra partition's limit to the largest order in the buffer that arrived by `clock_ms`."""

@@ -7,6 +7,7 @@ from zlib import crc32
 
 from materializer.fold.next_timer import next_timer_ms
 from materializer.fold.schema_change import read_shown
+from materializer.fold.schema_in_force import SchemaInForce
 from materializer.fold.truncations import read_truncations
 from materializer.records import Rest
 from materializer.rows.keys import (
@@ -33,7 +34,8 @@ _LAST_SECOND = 2**62
 def find_rest(state: StateReader, catalog: TableCatalog, settings: FoldSettings, rules: int) -> Rest | None:
     """The rest of a state; None if a fold with any heartbeat may store something now. rules: as Rest's."""
     shown = read_shown(state)
-    if state.get(CONTINUATION) is not None or len(shown) > 1:  # rows are cut, or follow a changed schema
+    # Rows are cut, or follow a changed schema; or the next message may name a newer schema, also a heartbeat.
+    if state.get(CONTINUATION) is not None or len(shown) > 1 or not SchemaInForce(state, catalog).is_newest:
         return None
     due_ms = next_timer_ms(state, settings.reorder_ms)
     purge_ms = None

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cdc_native.updates import PlainUpdate
     from materializer.fold.gaps import IncompletePartitions
     from materializer.fold.native_fold import AnyArrival
+    from materializer.fold.schema_in_force import SchemaInForce
     from materializer.fold.truncations import Truncations
     from materializer.rows.catalog import TableCatalog
 
@@ -50,13 +51,15 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
     decoded: Sequence[PlainUpdate | None],
     truncations: Truncations,
     *,
+    in_force: SchemaInForce | None,
     is_alone: bool,
 ) -> list[AnyArrival]:
     """The records with their messages, except what a truncation leaves out. Gap messages and unreadable records go to
     `incomplete` instead.
 
-    decoded: what the native core has decoded of them. CdcError(STATE_FORMAT) for the message of a newer publisher.
-    AloneError if one of them must be folded alone, and is not.
+    decoded: what the native core has decoded of them. in_force: None if the schema does not advance with them.
+    CdcError(STATE_FORMAT) for the message of a newer publisher. AloneError if one of them must be folded alone, and is
+    not. SchemaAdvanceError if one of them is folded under a newer schema.
     """
     arrivals: list[AnyArrival] = []
     for index, (record, arrival_ms, update) in enumerate(zip(records, arrival_times_ms, decoded, strict=True)):
@@ -68,6 +71,8 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
         except UnreadableError as error:
             incomplete.dead_letter(record, error)
             continue
+        if in_force is not None:
+            in_force.check(index, record, message)
         if message.kind == "gap":
             if not message.file or not truncations.is_gone(message):
                 incomplete.apply_gap_message(record, message)
@@ -106,7 +111,7 @@ def read_row_updates(
         if message.kind in _WITHOUT_ROWS:
             continue
         try:
-            update = _update(message, read_update(message, record, catalog), arrival_ms, record.value)
+            update = row_update(message, record, catalog, arrival_ms)
         except UnreadableError as error:
             on_unreadable(record, error)
             continue
@@ -115,11 +120,16 @@ def read_row_updates(
     return updates
 
 
+def row_update(message: RawMessage, record: RawRecord, catalog: TableCatalog, arrival_ms: int) -> RowUpdate | None:
+    """The message's update; None if nothing is left of it. Raises as read_update."""
+    return _update(message, read_update(message, record, catalog), arrival_ms, record.value)
+
+
 def read_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -> PartitionUpdate:
     """Read the message's update. UnreadableError; CdcError(SCHEMA_UNKNOWN) if the tables topic does not have its
     schema.
     """
-    table = catalog.schema(message.table_id, message.schema_digest)
+    table = catalog.written_with(message.table_id, message.schema_digest)
     try:
         update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})
     except FormatError as error:

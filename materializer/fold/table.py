@@ -282,6 +282,11 @@ class TableFold:
         except BudgetSpentError:
             return None
 
+    def migrate_rows(self, second: int) -> None:
+        """Republish all rows that are not shown under the schema yet."""
+        while not self._schema_change.is_done:
+            self._schema_change.migrate_some(second)
+
     def _purge(self, watermarks: PublisherWatermarks, settings: FoldSettings) -> int | None:
         if self._clock.second == self._clock.start_second:
             return None

@@ -23,21 +23,27 @@ from materializer.rows.overlay import Overlay
 from materializer.rows.published import read_published
 
 if TYPE_CHECKING:
+    from materializer.fold.schema_in_force import SchemaInForce
     from materializer.records import Change
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
 
 
-def fold_move(state: StateReader, offset: int, catalog: TableCatalog, settings: FoldSettings) -> ChunkResult | None:
+def fold_move(state: StateReader, offset: int, in_force: SchemaInForce, settings: FoldSettings) -> ChunkResult | None:
     """The next part of the move that must be made, or finished, before the raw message `offset` is folded; None if
     there is none. No record is folded with it.
+
+    A schema that is in force, and is not the newest, has its topic already: what the driver plans for it is of no use.
     """
+    catalog = in_force.catalog
     continuation = read_continuation(state)
     if continuation is not None:
         if not isinstance(continuation, TopicMoveContinuation):
             return None
         return _Part(state, settings).move(continuation, catalog)
+    if not (in_force.is_newest or in_force.has_advanced):
+        return None
     published = read_published(state)
     table_id = shown_table_id(state) if published else None
     topic = None if table_id is None else catalog.newest_topic(table_id)

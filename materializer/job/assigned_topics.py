@@ -15,10 +15,11 @@ from cdc_messages.tables import from_json
 from cdc_messages.topics import change_topic
 from cdc_program.errors import CdcError, Code
 from materializer.job.avro_schemas import AvroSchemas, avro_schemas, can_follow
+from materializer.job.change_topics import new_schemas
 from materializer.job.plan import ChangeTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cassandra_storage.schema import TableMetadata
     from cdc_program.topic_assignment import AssignedTopic
@@ -73,7 +74,8 @@ class AssignedTopics:
     def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]:
         """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
-        The newest schema of all is registered, and those of former tables of that name that the registry does not know.
+        The newest schema of all is registered, and those that ChangeTopics registers, as far as the registry does not
+        know them.
         CdcError REGISTRY_UNREACHABLE, if nothing is stored of these schemas, or REGISTRY_REFUSED.
         """
         newest = from_json(schemas[-1].json)
@@ -100,30 +102,33 @@ class AssignedTopics:
     def _assign(
         self, newest: TableMetadata, schemas: Sequence[TableSchema], cached: Mapping[SchemaKey, ChangeTopic]
     ) -> list[ChangeTopic | None]:
-        last_of = {each.table_id: each.digest for each in schemas}
-        earlier: list[AvroSchemas] = []
+        avros: list[AvroSchemas] = []
+        for each in schemas:
+            avros.append(avro_schemas(self._prefix, from_json(each.json), avros))
+        known = [
+            cached.get((each.table_id, each.digest)) or self._look_up(newest, avro, (each.table_id, each.digest))
+            for each, avro in zip(schemas[:-1], avros, strict=False)
+        ]
+        new = new_schemas(schemas, known)
         found: list[ChangeTopic | None] = []
-        for number, each in enumerate(schemas, start=1):
-            avro = avro_schemas(self._prefix, from_json(each.json), earlier)
-            topic = None
-            if number < len(schemas):
-                key = each.table_id, each.digest
-                topic = cached.get(key) or self._look_up(newest, avro, key)
-            if topic is None and last_of[each.table_id] == each.digest:
-                excluded = {
-                    former.name
-                    for before, former in zip(earlier, found, strict=True)
-                    if former is not None and not can_follow(avro.value, before.value)
-                }
-                topic = self._ask(newest, avro, excluded)
-            found.append(topic)
-            earlier.append(avro)
+        for place, topic in enumerate([*known, None]):
+            found.append(self._ask(newest, avros, found) if topic is None and place in new else topic)
         return found
 
-    def _ask(self, newest: TableMetadata, avro: AvroSchemas, excluded: Collection[str]) -> ChangeTopic:
-        """`excluded`: topics with messages that readers of the schema would misread, as after a user type's fields have
-        swapped their names. The registry compares schemas by names, and does not see that.
+    def _ask(
+        self, newest: TableMetadata, avros: Sequence[AvroSchemas], former: Sequence[ChangeTopic | None]
+    ) -> ChangeTopic:
+        """Ask for the topic of the schema that follows those with the `former` topics.
+
+        Not one with messages that readers of the schema would misread, as after a user type's fields have swapped their
+        names. The registry compares schemas by names, and does not see that.
         """
+        avro = avros[len(former)]
+        excluded = {
+            topic.name
+            for before, topic in zip(avros, former, strict=False)
+            if topic is not None and not can_follow(avro.value, before.value)
+        }
         namespace = f"{self._prefix}.{newest.keyspace}"
         assigned = self._assigner.assign(namespace, newest.name, avro.key, avro.value)
         if assigned.name in excluded:

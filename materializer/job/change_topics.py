@@ -20,7 +20,7 @@ from materializer.job.avro_schemas import AvroSchemas, avro_schemas, can_follow
 from materializer.job.plan import ChangeTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cassandra_storage.schema import TableMetadata
     from materializer.job.plan import TableSchema
@@ -40,6 +40,21 @@ class Registry(Protocol):
     def check_reachable(self) -> None: ...
 
 
+def new_schemas(schemas: Sequence[TableSchema], known: Sequence[ChangeTopic | None]) -> set[int]:
+    """The places of the schemas to register: those after the last known one, so that a backlog's are all there, and the
+    newest one of each table id. Not of one that was never the newest (decision 0019).
+    """
+    last_known = max((place for place, topic in enumerate(known) if topic is not None), default=-1)
+    newest = {each.table_id: place for place, each in enumerate(schemas)}
+    times = {place: from_json(each.json).altered_at for place, each in enumerate(schemas)}
+    has_times = bool(times) and times[len(times) - 1] > 0
+    return {
+        place
+        for place in times
+        if place in newest.values() or (place > last_known and (times[place] > 0 or not has_times))
+    }
+
+
 class ChangeTopics:
     """Finds change topics in the registry. Registers schemas and creates topics only for new schemas."""
 
@@ -56,29 +71,34 @@ class ChangeTopics:
     def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]:
         """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
-        The newest schema of each table id is registered. Older ones are only looked up: registering never goes back.
-        CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED.
+        Schemas that are newer than all that the registry knows are registered in their order, and the newest one of
+        each table id in any case. Others are only looked up: registering never goes back. CdcError REGISTRY_UNREACHABLE
+        or REGISTRY_REFUSED.
         """
-        newest = {each.table_id: each.digest for each in schemas}
+        known = self._find_each(schemas, frozenset())
+        return self._find_each(schemas, new_schemas(schemas, known))
+
+    def _find_each(self, schemas: Sequence[TableSchema], new: Collection[int]) -> tuple[ChangeTopic | None, ...]:
+        """new: the places of the schemas that are registered if they cannot be found."""
         earlier: list[AvroSchemas] = []
         topics: list[ChangeTopic | None] = []
-        for each in schemas:
+        for place, each in enumerate(schemas):
             avro = avro_schemas(self._prefix, from_json(each.json), earlier)
             excluded = {
                 topic.name
                 for former, topic in zip(earlier, topics, strict=True)
                 if topic is not None and not can_follow(avro.value, former.value)
             }
-            topics.append(self._find(avro, excluded, is_newest=newest[each.table_id] == each.digest))
+            topics.append(self._find(avro, excluded, is_new=place in new))
             earlier.append(avro)
         return tuple(topics)
 
-    def _find(self, avro: AvroSchemas, excluded: set[str], *, is_newest: bool) -> ChangeTopic | None:
+    def _find(self, avro: AvroSchemas, excluded: set[str], *, is_new: bool) -> ChangeTopic | None:
         texts = schema_text(avro.key), schema_text(avro.value)
         found = self._known.get(texts)
         if found is None:
             found = self._look_up(avro, excluded)
-            if found is None and is_newest:
+            if found is None and is_new:
                 found = self._register(avro, excluded)
             if found is not None:
                 self._known[texts] = found

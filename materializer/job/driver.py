@@ -12,6 +12,8 @@ from materializer.job.batch_log import BatchLog
 from materializer.job.placement import Placement
 from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.job.scope import OF_THE_JOB, TEMPORARY
+from materializer.job.spark_errors import SparkInterruptedError
+from materializer.job.spark_retries import SparkRetries
 from materializer.job.stop_log import StopLog
 from materializer.job.stopped import Failure
 from materializer.records import RawPartition
@@ -72,6 +74,8 @@ class Status(Protocol):
 
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None, /) -> None: ...
 
+    def count_restart(self) -> None: ...
+
 
 class Workers(Protocol):
     """materializer.job.streaming.StreamingWorkers."""
@@ -83,7 +87,8 @@ class Workers(Protocol):
     def run_task(
         self, task: Task, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
     ) -> list[TaskResult]:
-        """Have each worker run its assignment, or another worker if it cannot. Any exception ends the job.
+        """Have each worker run its assignment, or another worker if it cannot. Any exception ends the job, except
+        SparkInterruptedError.
 
         is_cut: whether the batch is to end soon. It is asked from time to time by the caller's thread.
         """
@@ -91,6 +96,10 @@ class Workers(Protocol):
 
     def progress(self) -> Progress | None:
         """What Spark reports about the last batch."""
+        ...
+
+    def restart(self) -> None:
+        """Start again after SparkInterruptedError. SparkInterruptedError if that fails too."""
         ...
 
 
@@ -117,6 +126,7 @@ class BatchDriver:
         self._settings = settings
         self._status = status
         self._stopped = status.stopped
+        self._retries = SparkRetries()
         self._placement = Placement()
         self._log = BatchLog()
         self._stop_log = StopLog()
@@ -126,7 +136,10 @@ class BatchDriver:
     def run_until_stopped(self, beat: Callable[[], None]) -> None:
         """Run batches until the job is stopped. `beat` is called after each batch."""
         while not self._stop.is_set():
-            self.run_batch()
+            try:
+                self.run_batch()
+            except SparkInterruptedError as error:
+                self._restart_workers(error)
             beat()
 
     def run_batch(self) -> None:
@@ -150,6 +163,26 @@ class BatchDriver:
         self._after_batch(results, plan)
         self._take_results(results)
         self._stop_log.remind(self._stopped.all())
+
+    def _restart_workers(self, error: SparkInterruptedError) -> None:
+        """Start the workers again after a pause; the tasks continue from the committed positions. Raise the error if
+        this has lasted for too long, or if the job is to stop.
+        """
+        while True:
+            pause = None if self._stop.is_set() else self._retries.next_pause()
+            if pause is None:
+                raise error
+            self._status.count_restart()
+            self._status.wait_because(f"{error.code.text} {error.problem}")
+            _logger.warning("spark restarts", code=error.code.text, problem=error.problem, pause_seconds=pause)
+            if self._stop.wait(pause):
+                return
+            try:
+                self._workers.restart()
+            except SparkInterruptedError as again:
+                error = again
+            else:
+                return
 
     def stop_raw_partitions(self, failures: Mapping[RawPartition, Failure]) -> None:
         """Stop the raw partitions that failed. CdcError if one of the errors concerns the whole job."""

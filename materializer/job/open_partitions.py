@@ -12,6 +12,7 @@ import structlog
 from materializer.errors import trace_of
 from materializer.exactly_once.partition_task import NotOwnerError, PartitionTask
 from materializer.job.wiring import object_store, open_task
+from materializer.kafka import ProducerExpiredError
 from materializer.store.snapshots import at_once
 
 if TYPE_CHECKING:
@@ -43,15 +44,21 @@ class OpenPartitions:
     ) -> Report:
         """Fold the records as PartitionTask.process. After any exception the raw partition is closed.
 
+        A task whose producer is not the newest one, or has expired, is opened again at once. It begins with a new
+        producer and the committed position, as any task does.
         The report has all traffic with the checkpoint location since the one before, of other threads too.
         """
         processor = plan.processor(raw_partition.topic)
         task = self._tasks.pop(raw_partition, None)
+        renewed = 0
         try:
             if task is not None:
                 try:
                     report = task.process(records, processor, end)
-                except NotOwnerError:
+                except (NotOwnerError, ProducerExpiredError) as error:
+                    if isinstance(error, ProducerExpiredError):
+                        renewed = 1
+                        _logger.warning("producer renewed", raw_partition=str(raw_partition), problem=error.problem)
                     _close(task)
                     task = None
             if task is None:
@@ -67,7 +74,7 @@ class OpenPartitions:
             closed, oldest = self._tasks.popitem(last=False)
             self._closed_at[closed] = time.monotonic()
             _close(oldest)
-        report = self._with_traffic(report, object_store(plan.materializer).traffic)
+        report = self._with_traffic(report, object_store(plan.materializer).traffic)._replace(renewed=renewed)
         return report._replace(state_bytes=task.state_bytes()) if report.chunks else report
 
     def _count_reopened(self, raw_partition: RawPartition, most: int) -> None:

@@ -21,11 +21,13 @@ class Pauses(NamedTuple):
     """Seconds between two tries: the first pause, doubled after each failure up to the longest one.
 
     at_once: the next batch already tries again, without a line in the log.
+    heals_seconds: how long the error is expected to heal by itself, and only a warning.
     """
 
     first: float
     longest: float
     at_once: bool = False
+    heals_seconds: float = 0.0
 
     def after(self, failures: int) -> float:
         """The pause after so many failures in a row, at least 1."""
@@ -35,7 +37,7 @@ class Pauses(NamedTuple):
         return min(self.longest, self.first * 2.0 ** min(doublings, 64))  # no float is beyond 2^1023
 
 
-_SOON = Pauses(1.0, 10.0)  # waiting helps: a server comes back
+_SOON = Pauses(1.0, 10.0, heals_seconds=60.0)  # waiting helps: a server comes back
 _SCHEMA = Pauses(1.0, 10.0, at_once=True)  # it may have arrived after the batch was planned
 _LATE = Pauses(1.0, 300.0)  # an operator has to act
 _BY_CODE = {

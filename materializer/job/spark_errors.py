@@ -1,11 +1,13 @@
-"""The error for whatever Spark raises."""
+"""The error for whatever Spark raises, and what of it a restart of the query heals."""
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError, Code
+from materializer.job.spark_output import last_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,6 +15,36 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _QUERY = "=== Streaming Query ==="  # what follows is the query's plan, the same for every error
+# What a busy machine, a lost machine or a lost connection does, in Spark's words and in plain ones.
+_TRANSIENT = tuple(
+    (re.compile(pattern, re.IGNORECASE), words)
+    for pattern, words in (
+        (
+            "Python worker failed to connect back|Timed out while waiting for the Python worker",
+            "a Python worker did not start in time, because the machine is too busy or has too little memory",
+        ),
+        (
+            "Python worker exited unexpectedly",
+            "a Python worker was killed or crashed, perhaps because memory was short",
+        ),
+        (
+            "ExecutorLostFailure|Executor heartbeat timed out|Remote RPC client disassociated|executor .* exited",
+            "an executor was lost: it was killed, memory was short, or its machine is gone",
+        ),
+        (
+            "FetchFailed|Failed to connect to|Connection ?reset|Connection ?refused|Broken ?pipe",
+            "a connection between Spark's processes was lost",
+        ),
+        (
+            "Py4JNetworkError|TimeoutException|TimeoutError|timed out",
+            "Spark's JVM or an executor did not answer in time",
+        ),
+    )
+)
+
+
+class SparkInterruptedError(CdcError):
+    """CdcError(SPARK_FAILED) for what a restart of the query probably heals."""
 
 
 @contextmanager
@@ -37,23 +69,31 @@ def has_ended(context: SparkContext) -> bool:
 
 
 def _spark_ended() -> CdcError:
+    last = last_error()
     return CdcError(
         Code.SPARK_FAILED,
-        "Spark has ended while the driver was running: its JVM has died, or its cluster has ended the application.",
+        "Spark has ended while the driver was running: its JVM has died, or its cluster has ended the application."
+        f"{f' It wrote last: {last}' if last else ''}",
         "Start the materializer again: it continues at its committed offsets. Spark's own log has the cause.",
     )
 
 
 def spark_failed(error: BaseException) -> CdcError:
-    """Return CdcError(SPARK_FAILED) with the most specific line of Spark's message."""
+    """Return CdcError(SPARK_FAILED) with plain words for what is known, and the most specific line of Spark's message.
+    It is a SparkInterruptedError for what a restart of the query probably heals.
+    """
     text, _, _ = str(error).partition(_QUERY)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if "Error" in line.partition(":")[0] or "Exception" in line.partition(":")[0]]
     python = [line for line in raised if not line.startswith(("org.apache.spark", "java.", "at ", "File "))]
-    reason = (python or raised or lines or [type(error).__name__])[-1]
-    return CdcError(
+    reason = (python or raised or lines or [type(error).__name__])[-1][:500]
+    # Of an exception of a task only the class counts: its words may be about anything.
+    told = reason.partition(":")[0] if python else f"{type(error).__name__} {text}"
+    words = next((words for pattern, words in _TRANSIENT if pattern.search(told)), "")
+    kind = SparkInterruptedError if words else CdcError
+    return kind(
         Code.SPARK_FAILED,
-        f"Spark has given up after its retries: {reason[:500]}",
+        f"Spark has given up after its retries: {words}{' (' if words else ''}{reason}{').' if words else ''}",
         "Start the materializer again: it continues at its committed offsets. "
         "If it fails again, see the executors' logs.",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyspark
 from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
@@ -22,6 +24,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.job.planning_python import planning_python
 from materializer.job.spark_conf import ARENAS, ARENAS_AT_MOST, check_conf, is_submitted, session_options
 from materializer.job.spark_errors import spark_errors, spark_failed
+from materializer.job.spark_output import follow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,6 +120,7 @@ def _start_session(settings: JobSettings) -> SparkSession:
     conf = SparkConf()
     conf.setAll(list(session_options(settings).items()))
     try:
+        _start_jvm(conf)
         with _sigint_kept():
             session = SparkSession.builder.config(conf=conf).getOrCreate()
         context = session.sparkContext
@@ -131,6 +135,15 @@ def _start_session(settings: JobSettings) -> SparkSession:
             _stop_context(begun)
         raise
     return session
+
+
+def _start_jvm(conf: SparkConf) -> None:
+    """Start the JVM, unless spark-submit or an earlier session of this process has. Its stderr goes to our log."""
+    if is_submitted() or SparkContext._gateway is not None:  # noqa: SLF001
+        return
+    gateway: Any = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
+    follow(gateway.proc.stderr)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from cdc_program.metrics import as_time, counters, gauges
 from materializer.job.progress import text as progress_text
+from materializer.job.scope import pauses
 from materializer.job.state_sizes import StateSizes
 from materializer.job.state_sizes import text as sizes_text
 from materializer.job.table_counts import TableCounts
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _PREFIX = "cdc_materializer"
 _LABELS = ("topic", "partition")
 _FOLDING_SECONDS = 600.0  # without a folded message, while there are unread ones: as long as a batch may take
+RETRIES = "Errors that a retry heals: a server was away, or the brokers had forgotten an idle producer."
+SPARK_RESTARTS = "Restarts of Spark's query after failures that a restart heals."
 _STALLED_SECONDS = 300.0  # a publisher is stalled until so long after it was last reported
 
 
@@ -89,6 +92,10 @@ class JobStatus:
         """The driver waits; or does not, if the problem is empty."""
         self._waiting = problem
 
+    def count_restart(self) -> None:
+        """Spark's query has failed and is started again."""
+        self._counts["spark_restarts"] += 1
+
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
         """progress: of the last batch that Spark has ended, which may be the one before."""
         self._progress = progress
@@ -103,12 +110,15 @@ class JobStatus:
                 self._counts["native"] += result.report.native
                 self._counts["changes"] += result.report.changes
                 self._counts["dead_letters"] += result.report.dead_letters
+                self._counts["retries"] += result.report.renewed
                 for host in result.report.stalled_publishers:
                     self._stalled[result.raw_partition.topic, host] = time.monotonic()
                 if result.report.chunks:
                     self._snapshots[result.raw_partition] = result.report.running_snapshots
                     self._lost_hosts[result.raw_partition] = result.report.lost_hosts
-        if any(result.error is not None for result in results):
+        errors = [result.error for result in results if result.error is not None]
+        self._counts["retries"] += sum(pauses(error.code).heals_seconds > 0 for error in errors)
+        if errors:
             self._lags.measure_soon()
 
     def as_json(self) -> dict[str, Any]:
@@ -150,6 +160,8 @@ class JobStatus:
                     "Raw messages that could not be read and were dead-lettered.",
                     self._counts["dead_letters"],
                 ),
+                ("retries", RETRIES, self._counts["retries"]),
+                ("spark_restarts", SPARK_RESTARTS, self._counts["spark_restarts"]),
             ),
         )
         yield from gauges(

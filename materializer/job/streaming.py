@@ -56,9 +56,8 @@ class StreamingWorkers:
         self._context = session.sparkContext
         self._session = session
         conf = self._context.getConf()
-        host = conf.get("spark.driver.host", "127.0.0.1")
-        assert host is not None
-        self._rounds = Rounds(host, conf.get("spark.driver.bindAddress", host) or host, self._known)
+        self._rounds = self._new_rounds()
+        self._name = ""
         seconds = settings.task_seconds
         self._slots = Slots(dict(conf.getAll()), lambda: self._context.defaultParallelism, seconds)
         self._query: StreamingQuery | None = None
@@ -80,12 +79,29 @@ class StreamingWorkers:
 
     def start(self, name: str) -> None:
         """Start the query; it waits for the first round."""
+        self._name = name
         self._checkpoint = _checkpoint_folder()
         with _STARTS, spark_errors(self._context), _options(self._session):
             self._session.dataSource.register(source(self._rounds.address, self._known))
             frame = self._session.readStream.format(FORMAT).load()
             writer = frame.writeStream.queryName(name).option("checkpointLocation", self._checkpoint.as_uri())
             self._query = writer.foreachBatch(self._take).start()
+
+    def restart(self) -> None:
+        """Start another query after one that has failed. What is left of its tasks meets no service of rounds any more.
+
+        CdcError(SPARK_FAILED).
+        """
+        with spark_errors(self._context):
+            self.stop()
+            self._rounds = self._new_rounds()
+            self.start(self._name)
+
+    def _new_rounds(self) -> Rounds:
+        conf = self._context.getConf()
+        host = conf.get("spark.driver.host", "127.0.0.1")
+        assert host is not None
+        return Rounds(host, conf.get("spark.driver.bindAddress", host) or host, self._known)
 
     def list_workers(self, raw_partitions: int) -> list[str]:
         rounds = self._rounds

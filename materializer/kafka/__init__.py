@@ -4,7 +4,7 @@ The clients of a raw partition raise KafkaException, which the worker's loop tur
 What the driver calls raises CdcError.
 """
 
-from materializer.kafka.clients import command_errors, driver_errors
+from materializer.kafka.clients import ProducerExpiredError, command_errors, driver_errors
 from materializer.kafka.partition_reader import read_partition, read_raw
 from materializer.kafka.positions import GroupPositions
 from materializer.kafka.producer import PRODUCER_DEFAULTS, PartitionProducer, ProducerSettings, send_all
@@ -18,6 +18,7 @@ __all__ = [
     "GroupPositions",
     "KafkaMessage",
     "PartitionProducer",
+    "ProducerExpiredError",
     "ProducerSettings",
     "RawReader",
     "ReadBudget",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 
+from cdc_program import kafka_errors
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import GROUP_REFUSED
 
@@ -29,58 +30,19 @@ QUICK = {
     # logs why.
     "log_level": 0,
 }
-TRANSIENT_ERRORS = {
-    KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's own codes begin with an underscore
-    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-    KafkaError._TIMED_OUT,  # noqa: SLF001
-    KafkaError._RESOLVE,  # noqa: SLF001
-    KafkaError._DESTROY_BROKER,  # noqa: SLF001 - a connection that the client has replaced
-    KafkaError._WAIT_COORD,  # noqa: SLF001
-    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - a broker that has just started may not know its partitions yet
-    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-    KafkaError.REQUEST_TIMED_OUT,
-    KafkaError.NETWORK_EXCEPTION,
-    KafkaError.BROKER_NOT_AVAILABLE,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError._NOENT,  # noqa: SLF001 - no leader
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError.NOT_CONTROLLER,
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-}
 
-_FENCED = {
-    KafkaError._FENCED,  # noqa: SLF001
-    KafkaError.INVALID_PRODUCER_EPOCH,
-    KafkaError.PRODUCER_FENCED,
-}
+
+class ProducerExpiredError(CdcError):
+    """The brokers have forgotten an idle producer, and no instance has fenced it. A new one continues."""
 
 
 def kafka_error(doing: str, exception: KafkaException) -> CdcError:
-    """Return a CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
+    """Return a CdcError: KAFKA_UNREACHABLE for what heals by itself, KAFKA_REFUSED for all others."""
     error: KafkaError = exception.args[0]
-    if error.code() in _FENCED:
-        return CdcError(
-            Code.KAFKA_REFUSED,
-            f"Cannot {doing}: a newer producer has taken over the raw partition.",
-            "None if this occurs once: the newer task continues from the committed position. If it repeats, two jobs "
-            "share materializer.group_id: stop one of them.",
-        )
-    if error.code() in TRANSIENT_ERRORS:
-        return CdcError(
-            Code.KAFKA_UNREACHABLE,
-            f"Kafka does not answer: cannot {doing}: {error.str()}.",
-            "Start the brokers, or correct kafka.bootstrap_servers and its security settings.",
-        )
-    return CdcError(
-        Code.KAFKA_REFUSED,
-        f"Kafka refuses to {doing}: {error.str()}.",
-        "Grant the job's user the rights listed in docs/guides/secure.md.",
-    )
+    found = kafka_errors.kafka_error(f"Cannot {doing}", error)
+    if kafka_errors.is_expired(error):
+        return ProducerExpiredError(found.code, found.problem, found.fix)
+    return found
 
 
 @contextmanager
@@ -101,7 +63,7 @@ def command_errors(doing: str) -> Iterator[None]:
         try:
             yield
         except KafkaException as exception:
-            if exception.args[0].code() not in _FENCED:
+            if not kafka_errors.is_fenced(exception.args[0]):
                 raise
             raise CdcError(
                 Code.STATE_MISMATCH,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
 from cdc_program.errors import CdcError
+from cdc_program.group_offsets import reason_of_timeout
 from cdc_program.kafka import client_config
 from materializer.exactly_once.position import Position, decode
 from materializer.kafka.clients import QUICK, TIMEOUT, kafka_error
@@ -52,9 +53,10 @@ class GroupPositions:
     def _renewed_after_failure(self) -> Iterator[None]:
         try:
             yield
-        except KafkaException:
+        except KafkaException as error:
+            reason = reason_of_timeout(self.consumer, error)
             self.consumer = self._new_consumer()
-            raise
+            raise reason from error
 
     def _new_consumer(self) -> Consumer:
         return Consumer(

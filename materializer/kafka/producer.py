@@ -11,8 +11,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import client_config
+from cdc_program.kafka_error_table import Kind
+from cdc_program.kafka_errors import known_error
 from materializer.exactly_once.position import Position, encode
-from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
+from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _BATCH_BYTES = 1_000_000
 _INIT_SECONDS = 0.02
+_LOOK_SECONDS = 5.0
 
 
 class ProducerSettings(NamedTuple):
@@ -51,6 +54,7 @@ class PartitionProducer:
         self._consumer = consumer
         self._timeout = own.transaction_seconds
         self._begun = 0.0
+        self._topics: set[str] = set()  # that the open transaction sends to
         self._producer = Producer(
             {
                 **client_config(settings),
@@ -85,11 +89,13 @@ class PartitionProducer:
 
     def begin(self) -> None:
         self._begun = time.monotonic()
+        self._topics = set()
         self._producer.begin_transaction()
 
     def send(self, message: Message) -> None:
         """Queue a message; waits while the queue is full."""
         topic, partition, key, value, headers = message
+        self._topics.add(topic)
         while True:
             try:
                 if headers:
@@ -98,6 +104,8 @@ class PartitionProducer:
                     self._producer.produce(topic, value, key, partition)
             except BufferError:
                 self._producer.poll(0.1)
+            except KafkaException as error:  # without a context for each message: there are many
+                raise self._explanation(error) from error
             else:
                 return
 
@@ -122,23 +130,33 @@ class PartitionProducer:
     def commit(self) -> None:
         """Commit messages and position. If this raises, a new producer and the committed position show the outcome.
 
-        CdcError(MESSAGE_TOO_LARGE) for a message that the brokers refuse.
+        CdcError(MESSAGE_TOO_LARGE) for a message that the brokers refuse. ProducerExpiredError if the brokers have
+        forgotten the producer.
         """
         with self._explained(), _watched():
             self._producer.commit_transaction(TIMEOUT)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Explains why the transaction has failed, if that is known: a refused message, or the timeout."""
+        """Explains why the transaction has failed, as far as that is known."""
         try:
             yield
         except KafkaException as error:
-            cause = self._first_error(error.args[0])
-            if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                raise _refused_as_too_large(cause) from error
-            if time.monotonic() - self._begun > self._timeout:
-                raise _expired(self._raw_partition, time.monotonic() - self._begun, cause) from error
-            raise
+            raise self._explanation(error) from error
+
+    def _explanation(self, error: KafkaException) -> Exception:
+        """A refused message, an expired producer, the timeout, or what else has failed the transaction."""
+        cause = self._first_error(error.args[0])
+        if cause.code() == KafkaError._TIMED_OUT:  # noqa: SLF001
+            cause = self._missing_topic() or cause
+        known = known_error(cause)
+        if known.kind is Kind.TOO_LARGE:
+            return _refused_as_too_large(cause, known.fix)
+        if known.kind is Kind.EXPIRED:
+            return kafka_error(f"continue the transactions of {self._raw_partition}", KafkaException(cause))
+        if time.monotonic() - self._begun > self._timeout:
+            return _expired(self._raw_partition, time.monotonic() - self._begun, cause)
+        return KafkaException(cause)
 
     def _first_error(self, error: KafkaError) -> KafkaError:
         """The error that has failed the transaction. If that happens while send_offsets_to_transaction waits for a
@@ -153,6 +171,17 @@ class PartitionProducer:
             cause: KafkaError = refusal.args[0]
             return cause
         return error
+
+    def _missing_topic(self) -> KafkaError | None:
+        """The error of a topic that is not there any more. librdkafka waits for it for as long as a commit waits."""
+        try:
+            for topic in sorted(self._topics):
+                found = self._producer.list_topics(topic, _LOOK_SECONDS).topics[topic]
+                if found.error is not None and known_error(found.error).kind is Kind.TOPIC:
+                    return KafkaError(found.error.code(), f"topic {topic}")
+        except KafkaException:
+            return None
+        return None
 
     def abandon(self) -> None:
         """Abort the open transaction if that works now; the raw partition's next producer aborts it in any case."""
@@ -195,12 +224,12 @@ def _watched() -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _refused_as_too_large(error: KafkaError) -> CdcError:
+def _refused_as_too_large(error: KafkaError, fix: str) -> CdcError:
     return CdcError(
         Code.MESSAGE_TOO_LARGE,
         f"The brokers refuse a message as too large: {error.str()}. The topic's max.message.bytes was lowered since "
         "the job started, or the topic's compression.type differs from the producer's.",
-        "Restore the topic's max.message.bytes, and set its compression.type to producer.",
+        fix,
     )
 
 

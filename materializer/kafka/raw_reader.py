@@ -15,7 +15,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from cdc_program.errors import CdcError
 from cdc_program.kafka import LOGGED, client_config
-from materializer.kafka.clients import QUICK, TIMEOUT, TRANSIENT_ERRORS, driver_errors, kafka_error
+from cdc_program.kafka_errors import is_transient
+from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error
 from materializer.kafka.positions import read_each_position
 from materializer.records import RawPartition, RawRecord
 
@@ -254,7 +255,7 @@ class RawReader:
         """An error without a partition is the consumer's: it concerns all raw partitions."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
             read.lost.add(partition)
-        elif error.code() not in TRANSIENT_ERRORS:
+        elif not is_transient(error):
             if partition is None:
                 raise KafkaException(error)
             read.errors[partition] = kafka_error(f"read {partition}", KafkaException(error))

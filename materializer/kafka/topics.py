@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import LOG_LEVEL, client_config
+from cdc_program.kafka import logged_admin
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
 from materializer.kafka.unread import Retention
 from materializer.records import RawPartition, TopicShape
@@ -252,8 +252,8 @@ def _check_name(topic: str, others: Iterable[str]) -> None:
 
 
 def _client(settings: KafkaSettings) -> AdminClient:
-    """A client that logs on stderr why it cannot connect. It has no logger, because nothing polls it."""
-    return AdminClient({**client_config(settings), **QUICK, "log_level": LOG_LEVEL})  # type: ignore[dict-item]
+    """A client that logs why it cannot connect."""
+    return logged_admin(settings, QUICK)
 
 
 def _list_offsets(admin: AdminClient, partitions: Sequence[RawPartition], spec: OffsetSpec) -> dict[RawPartition, int]:

@@ -46,9 +46,10 @@ def row_columns(table: TableMetadata) -> dict[str, ColumnMetadata]:
 class TableCatalog:
     """Every schema in the tables topic; the driver gives it to the tasks with each batch.
 
-    `schemas` by (table id, digest). `newest`: the digest of each table id's newest schema, with the table ids in the
-    order in which their tables were created. `topics`: the change topic of each digest whose changes can be published,
-    and `encoders` the encoder of its messages: with one, the native core writes the messages of a digest as it folds.
+    `schemas` by (table id, digest), of each table from the oldest to the newest. `newest`: the digest of each table
+    id's newest schema, with the table ids in the order in which their tables were created. `topics`: the change topic
+    of each digest whose changes can be published, and `encoders` the encoder of its messages: with one, the native core
+    writes the messages of a digest as it folds.
     `partitions`: the partition count of each of these topics.
     """
 
@@ -100,8 +101,44 @@ class TableCatalog:
         name = self.topics.get(self.newest.get(table_id, b""))
         return None if name is None else Topic(name, self.partitions.get(name, 1))
 
+    def versions(self, table_id: bytes) -> list[bytes]:
+        """The digests of a table's schemas whose changes can be published, from the oldest to the newest.
+
+        Not of a schema that was never the newest: one without a time, which a publisher has derived (decision 0019).
+        """
+        newest = self.newest.get(table_id)
+        has_times = newest is not None and self.schema(table_id, newest).altered_at > 0
+        return [
+            digest
+            for (of, digest), table in self.schemas.items()
+            if of == table_id and (not self.topics or digest in self.topics) and (table.altered_at > 0 or not has_times)
+        ]
+
+    def version_from(self, table_id: bytes, digest: bytes) -> bytes:
+        """The schema itself or, if it is none of `versions`, the first one after it, or the newest."""
+        self.schema(table_id, digest)
+        versions = self.versions(table_id)
+        if digest in versions:
+            return digest
+        order = [each for of, each in self.schemas if of == table_id]
+        return next((each for each in order[order.index(digest) :] if each in versions), versions[-1])
+
+    def written_with(self, table_id: bytes, digest: bytes) -> TableMetadata:
+        """The schema that reads an update which names one: an earlier one that is still in force as the newest, under
+        which the update was written, or the named one.
+        """
+        named = self.schema(table_id, digest)
+        newest = self.newest.get(table_id)
+        if newest is None or digest == newest:
+            return named
+        order = [each for of, each in self.schemas if of == table_id]
+        is_early = newest in order and named.altered_at > 0 and order.index(digest) > order.index(newest)
+        return self.schema(table_id, newest) if is_early else named
+
     def as_of(self, schema: SchemaId) -> TableCatalog:
         """This catalog with the schema as its table's newest."""
+        if self.newest.get(schema.table_id) == schema.digest:
+            return self
         return replace(self, newest={**self.newest, schema.table_id: schema.digest})
 
     def is_newer(self, table_id: bytes, than: bytes) -> bool:

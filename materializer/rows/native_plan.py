@@ -6,6 +6,7 @@ The core is used if it is compiled and not turned off by CDC_NATIVE=0.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cassandra_storage.deletion import NO_TIMESTAMP
@@ -82,7 +83,7 @@ def build_plan(schema: SchemaId, table: TableMetadata, encoder: ChangeEncoder | 
         return None
     header = SerializationHeader.of_table(stored)
     clustering = [
-        (length, (*key_form(column.type), column.is_reversed), type_form(column.type))
+        (length, (*key_form(column.type), column.is_reversed), type_form(column.type, is_key=True))
         for column, length in zip(table.clustering, table_codec(table).clustering_lengths, strict=True)
     ]
     layout = None if encoder is None else encoder.layout
@@ -92,7 +93,7 @@ def build_plan(schema: SchemaId, table: TableMetadata, encoder: ChangeEncoder | 
         _columns(stored.regular_columns, header.regular_columns),
         _columns(stored.static_columns, header.static_columns),
         clustering,
-        [type_form(column.type) for column in table.partition_key],
+        [type_form(column.type, is_key=True) for column in table.partition_key],
         _fields(table, stored, {} if layout is None else layout.names),
         None if layout is None else layout[:-1],
     )
@@ -171,25 +172,28 @@ def _fields(
     return fields
 
 
-def type_form(type_: CqlType) -> TypeForm:  # noqa: PLR0911  one for each kind of type
-    """Return how the core writes the type's values (cdc_messages.avro_types, avro_values)."""
+def type_form(type_: CqlType, *, is_key: bool = False) -> TypeForm:  # noqa: PLR0911  one for each kind of type
+    """Return how the core writes the type's values (cdc_messages.avro_types, avro_values), in the one form of values
+    that are shown alike (materializer.rows.shown_forms). is_key: a key column's are written as they are.
+    """
+    form = partial(type_form, is_key=is_key)
     match type_:
         case NativeType(name):
-            return (*_VALUES[name], 0, ())
+            return (*_VALUES[name], int(is_key and name in {"varint", "decimal"}), ())
         case ListType(of, is_multi_cell):
-            return ("list_cells", 1, 0, (type_form(of),)) if is_multi_cell else ("list", 0, 0, (type_form(of),))
+            return ("list_cells", 1, 0, (form(of),)) if is_multi_cell else ("list", 0, 0, (form(of),))
         case SetType(of, is_multi_cell):
-            return ("set_cells", 2, 0, (type_form(of),)) if is_multi_cell else ("list", 0, 0, (type_form(of),))
+            return ("set_cells", 2, 0, (form(of),)) if is_multi_cell else ("list", 0, 0, (form(of),))
         case MapType(keys, values, is_multi_cell):
-            pair = (type_form(keys), type_form(values))
+            pair = (form(keys), form(values))
             return ("map_cells", 3, 0, pair) if is_multi_cell else ("map", 0, 0, pair)
         case TupleType(types):
-            return ("tuple", 0, 0, tuple(map(type_form, types)))
+            return ("tuple", 0, 0, tuple(map(form, types)))
         case UserType():
-            inner = tuple(map(type_form, type_.field_types))
+            inner = tuple(map(form, type_.field_types))
             return ("field_cells", len(inner), 1, inner) if type_.is_multi_cell else ("tuple", 0, 0, inner)
         case VectorType(of, dimension):
             length = fixed_length(of)
-            return ("vector", dimension, -1 if length is None else length, (type_form(of),))
+            return ("vector", dimension, -1 if length is None else length, (form(of),))
         case CustomType():
             return ("bytes", 0, 0, ())

@@ -1,4 +1,8 @@
-"""What `SELECT` shows of a merged row at a given second."""
+"""What `SELECT` shows of a merged row at a given second.
+
+Images that SELECT shows alike are equal (materializer.rows.shown_forms), so a write that changes nothing visible gives
+equal images.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,27 @@ from typing import TYPE_CHECKING
 from cassandra_storage import counter
 from cassandra_storage.compact_tables import as_selected, hidden_columns
 from cassandra_storage.rows import Cell
+from materializer.rows.catalog import row_columns
+from materializer.rows.shown_forms import cells_form, value_form
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from cassandra_storage.rows import ColumnData, Row
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import ColumnImage, RowImage
 
+    _Form = Callable[[Any], ColumnImage]
+
 
 class RowImager:
     """Makes the images of one table's rows, with the columns of one schema: `names`, without its key columns."""
 
-    __slots__ = ("_dropped", "_hidden", "_is_counter", "_is_static_compact", "names")
+    __slots__ = ("_columns", "_dropped", "_forms", "_hidden", "_is_counter", "_is_static_compact", "names")
 
-    def __init__(self, table: TableMetadata) -> None:
+    def __init__(self, table: TableMetadata, *, is_as_written: bool = False) -> None:
+        """is_as_written: the images have the bytes that were written, with all paths."""
         shown = as_selected(table)
         self.names = frozenset(column.name for column in shown.static_columns + shown.regular_columns)
         self._hidden = frozenset(column.name for column in hidden_columns(table))
@@ -30,6 +40,8 @@ class RowImager:
             name: dropped.dropped_time for name, dropped in table.dropped_columns.items() if name in self.names
         }
         self._is_counter = table.is_counter
+        self._columns = row_columns(table)
+        self._forms: dict[str, _Form] = dict.fromkeys(self.names, _as_written) if is_as_written else {}
 
     def image(self, row: Row, now: int) -> RowImage | None:
         """The visible columns of a regular row at `now` (s); None if the row is not there.
@@ -49,7 +61,7 @@ class RowImager:
             if name in self.names:
                 image = self._column(data, now, self._dropped.get(name))
                 if image is not None:
-                    visible[name] = image
+                    visible[name] = (self._forms.get(name) or self._form(name))(image)
         return visible
 
     def _has_hidden(self, row: Row, now: int) -> bool:
@@ -63,10 +75,23 @@ class RowImager:
         pairs = tuple((cell.path or b"", cell.value) for cell in data.cells if _is_visible(cell, now, dropped_time))
         return pairs or None
 
+    def _form(self, name: str) -> _Form:
+        column = self._columns[name]
+        if column.is_complex:
+            form: _Form = cells_form(column.type)
+        else:
+            form = value_form(column.type) or _as_written
+        self._forms[name] = form
+        return form
+
     def _value(self, cell: Cell) -> bytes:
         if self._is_counter:
             return counter.total(cell.value).to_bytes(8, "big", signed=True)
         return cell.value
+
+
+def _as_written(image: ColumnImage) -> ColumnImage:
+    return image
 
 
 def _is_visible(cell: Cell, now: int, dropped_time: int | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from time import sleep, time
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from publisher.snapshot.records import Record, Wanted
 
 _POLL_SECONDS = 0.5
+_RESTART_SECONDS = 15.0  # in which systemd, which waits for 5 s, brings a killed publisher back
 _DOES: dict[Wanted, str] = {"run": "resume", "pause": "pause", "cancel": "give up"}
 
 
@@ -139,23 +140,33 @@ def _as_id(text: str | None) -> UUID | None:
 
 
 def _check_publisher_runs(state_directory: Path) -> None:
-    """Raise CdcError PROGRAM_UNREACHABLE if no publisher holds the lock of this state directory."""
+    """Raise CdcError PROGRAM_UNREACHABLE if no publisher holds the lock of this state directory. One that was just
+    killed gets _RESTART_SECONDS to come back: it then takes the snapshot.
+    """
+    deadline = monotonic() + _RESTART_SECONDS
+    while not _is_locked(state_directory / "lock"):
+        if monotonic() >= deadline:
+            raise CdcError(
+                Code.PROGRAM_UNREACHABLE,
+                f"No publisher runs with the state directory {state_directory}.",
+                "Start it, and run this command as its user and with its settings: the publisher takes the snapshot.",
+            )
+        sleep(_POLL_SECONDS)
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process holds the lock."""
     try:
-        handle = os.open(state_directory / "lock", os.O_RDWR)
+        handle = os.open(path, os.O_RDWR)
     except OSError:
-        handle = -1
-    if handle >= 0:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        finally:
-            os.close(handle)
-    raise CdcError(
-        Code.PROGRAM_UNREACHABLE,
-        f"No publisher runs with the state directory {state_directory}.",
-        "Start it, and run this command as its user and with its settings: the publisher takes the snapshot.",
-    )
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _follow(records: Records, name: str, write_line: Callable[[str], None]) -> None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from schematizer.access import Role
+from schematizer.numbers import Cursor  # noqa: TC001 - FastAPI reads annotations
 from schematizer.security.audit import AuditEntry  # noqa: TC001 - FastAPI reads annotations
 from schematizer.security.keys import ApiKey, NewApiKey  # noqa: TC001 - as above
 
@@ -79,7 +80,7 @@ def _administration(security: Security) -> APIRouter:
         return keys.revoke(key_id, by=access.identify(request).name)
 
     @routes.get("/audit")
-    def audit(since: int = 0, actor: str | None = None, limit: Limit = 1000) -> list[AuditEntry]:
+    def audit(since: Cursor = 0, actor: str | None = None, limit: Limit = 1000) -> list[AuditEntry]:
         """Records of the audit log after the id `since`, oldest first."""
         return security.audit.entries(since, actor, limit)
 

@@ -26,6 +26,7 @@ from schematizer.api import (
 from schematizer.avro_schemas.parsing import InvalidSchemaError
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import reason_of
+from schematizer.model.kept import refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def rest_application(
 
     def database_error(request: Request, error: Exception) -> JSONResponse:
         if isinstance(error, DataError):
-            problem = f"The database cannot keep what was sent: {reason_of(error)}."
+            problem = f"The registry cannot keep what was sent: {refusal_of(error)}."
             return _answer(CatalogueError(Refusal.INVALID, problem, "Send a shorter text or a smaller number."))
         count_database_error()
         structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))

@@ -10,6 +10,7 @@ from schematizer.access import Role
 from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import NoteBody, NoteText, RefreshProgress  # noqa: TC001 - FastAPI reads annotations
 from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - as above
+from schematizer.numbers import Cursor, PathId, QueryId  # noqa: TC001 - as above
 from schematizer.views import Change, Note, Refresh  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
         return catalogue.refreshes.every(status)
 
     @routes.put("/refreshes/{refresh_id}")
-    def update_refresh(refresh_id: int, body: RefreshProgress, request: Request) -> Refresh:
+    def update_refresh(refresh_id: PathId, body: RefreshProgress, request: Request) -> Refresh:
         """Updates the progress: for the program that carries it out."""
         by = writers.of_namespace(request, None)
         return catalogue.refreshes.update(refresh_id, body.status, body.rows_sent, by=by)
@@ -45,7 +46,7 @@ def _changes(catalogue: Catalogue, access: Access) -> APIRouter:
     routes = any_role_router(access)
 
     @routes.get("/changes")
-    def changes(request: Request, since: int = 0, namespace: str | None = None, limit: Limit = 1000) -> list[Change]:
+    def changes(request: Request, since: Cursor = 0, namespace: str | None = None, limit: Limit = 1000) -> list[Change]:
         """Writes to the catalogue after the change `since`, in the order of commit: to a namespace, or to all."""
         access.require(request, Role.READER, namespace)
         return catalogue.history.changes(since, namespace, limit)
@@ -55,7 +56,7 @@ def _changes(catalogue: Catalogue, access: Access) -> APIRouter:
 
 def _notes(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
     @routes.get("/notes")
-    def notes(about: About, about_id: int) -> list[Note]:
+    def notes(about: About, about_id: QueryId) -> list[Note]:
         """Notes about one thing."""
         return catalogue.notes.about(about, about_id)
 
@@ -66,12 +67,12 @@ def _notes(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
         return catalogue.notes.add(body.about, body.about_id, body.text, by=by)
 
     @routes.put("/notes/{note_id}")
-    def change_note(note_id: int, body: NoteText, request: Request) -> Note:
+    def change_note(note_id: PathId, body: NoteText, request: Request) -> Note:
         """Changes a note."""
         return catalogue.notes.change(note_id, body.text, by=writers.of_namespace(request, None))
 
     @routes.delete("/notes/{note_id}", status_code=204)
-    def remove_note(note_id: int, request: Request) -> None:
+    def remove_note(note_id: PathId, request: Request) -> None:
         """Removes a note."""
         catalogue.notes.remove(note_id, by=writers.of_namespace(request, None))
 
@@ -83,16 +84,16 @@ def _tags(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
         return catalogue.tags.every()
 
     @routes.get("/tags/{about}/{about_id}")
-    def tags_about(about: About, about_id: int) -> list[str]:
+    def tags_about(about: About, about_id: PathId) -> list[str]:
         """Tags of one thing."""
         return catalogue.tags.about(about, about_id)
 
     @routes.put("/tags/{about}/{about_id}/{name}", status_code=204)
-    def put_tag(about: About, about_id: int, name: str, request: Request) -> None:
+    def put_tag(about: About, about_id: PathId, name: str, request: Request) -> None:
         """Adds a tag."""
         catalogue.tags.put(name, about, about_id, by=writers.of_namespace(request, None))
 
     @routes.delete("/tags/{about}/{about_id}/{name}", status_code=204)
-    def remove_tag(about: About, about_id: int, name: str, request: Request) -> None:
+    def remove_tag(about: About, about_id: PathId, name: str, request: Request) -> None:
         """Removes a tag."""
         catalogue.tags.remove(name, about, about_id, by=writers.of_namespace(request, None))

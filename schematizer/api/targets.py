@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import ConsumerGroupBody, DataTargetBody  # noqa: TC001 - FastAPI reads annotations
 from schematizer.catalogue.target_readers import DataTargetReaders
+from schematizer.numbers import Cursor  # noqa: TC001 - FastAPI reads annotations
 from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTopics
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _one(catalogue: Catalogue, readers: DataTargetReaders, access: Access) -> AP
         return groups
 
     @routes.get("/data-targets/{name}/topics")
-    def followed_topics(name: str, request: Request, cursor: int = 0) -> FollowedTopics:
+    def followed_topics(name: str, request: Request, cursor: Cursor = 0) -> FollowedTopics:
         """The topics that it reads now, and whether anything changed since the cursor of the last answer."""
         readers.require(request, name, may_be_empty=True)
         followed = catalogue.data_targets.follow(name, cursor)

@@ -14,6 +14,7 @@ from schematizer.catalogue.schema_readers import SchemaReaders
 from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.catalogue.topics import TopicFilter
 from schematizer.model.source_tables import Part, Status, TopicKind
+from schematizer.numbers import PathId, QueryId  # noqa: TC001 - FastAPI reads annotations
 from schematizer.topic_names import parse_topic
 from schematizer.views import Element, Schema, Topic, TopicSchema  # noqa: TC001 - as above
 
@@ -44,7 +45,7 @@ def _list(routes: APIRouter, catalogue: Catalogue, access: Access) -> None:
         namespace: str | None = None,
         source: str | None = None,
         data_target: str | None = None,
-        schema_id: int | None = None,
+        schema_id: QueryId | None = None,
         kind: TopicKind | None = None,
         status: Status | None = None,
         created_since: datetime | None = None,
@@ -92,7 +93,7 @@ def _topics(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
         return catalogue.topics.latest_schema(topic, part)
 
     @routes.put("/topics/{topic}/schemas/{schema_id}/status")
-    def set_schema_status(topic: str, schema_id: int, body: StatusBody, request: Request) -> list[TopicSchema]:
+    def set_schema_status(topic: str, schema_id: PathId, body: StatusBody, request: Request) -> list[TopicSchema]:
         """Sets the status of a schema in this topic."""
         by = writers.of_topic(request, topic)
         return catalogue.topics.set_schema_status(topic, schema_id, body.status, by=by)
@@ -100,18 +101,18 @@ def _topics(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
 
 def _schemas(routes: APIRouter, catalogue: Catalogue, readers: SchemaReaders, access: Access) -> None:
     @routes.get("/schemas/{schema_id}")
-    def schema(schema_id: int, request: Request) -> Schema:
+    def schema(schema_id: PathId, request: Request) -> Schema:
         """One schema, with its topics that the login may read."""
         return readers.readable(request, schema_id)
 
     @routes.get("/schemas/{schema_id}/topics")
-    def topics_of_schema(schema_id: int, request: Request) -> list[Topic]:
+    def topics_of_schema(schema_id: PathId, request: Request) -> list[Topic]:
         """Topics with this schema that the login may read."""
         readable = {each.topic for each in readers.readable(request, schema_id).topics}
         return [each for each in catalogue.topics.every(TopicFilter(schema_id=schema_id)) if each.name in readable]
 
     @routes.get("/schemas/{schema_id}/elements")
-    def elements(schema_id: int, request: Request, topic: str | None = None) -> list[Element]:
+    def elements(schema_id: PathId, request: Request, topic: str | None = None) -> list[Element]:
         """Fields, with the documentation of this topic's source, by default of the first topic with the schema that the
         login may read.
         """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from cdc_program.kafka import LIBRDKAFKA_LOGGER
 from schematizer.client.following import Followed
 from schematizer.client.kafka import is_passing
 from schematizer.client.messages import AvroSchema, Decoder, MisfitError, schema_text
@@ -89,7 +90,7 @@ class SchemaConsumer:
         self._look()
         self._subscribed: list[str] = []
         self._last: Message | None = None
-        self._consumer = Consumer(config)
+        self._consumer = Consumer({"logger": LIBRDKAFKA_LOGGER, **config})
         self._announcement = Announcement()
         seconds = min(refresh_seconds, service.expected_frequency_seconds)
         self._repeated = Repeated(f"consumer of the group {self._group}", self._refresh, seconds)

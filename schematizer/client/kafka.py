@@ -7,21 +7,10 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cdc_program.kafka_error_table import Kind
+from cdc_program.kafka_errors import is_transient, known_error
+
 ANSWER_SECONDS = 30.0
-_PASSING = frozenset(
-    {
-        "LEADER_NOT_AVAILABLE",
-        "NOT_CONTROLLER",
-        "REQUEST_TIMED_OUT",
-        "UNKNOWN_TOPIC_OR_PART",  # it is not made yet
-        "_ALL_BROKERS_DOWN",
-        "_MAX_POLL_EXCEEDED",  # the next poll joins the group again
-        "_PARTITION_EOF",
-        "_TIMED_OUT",
-        "_TRANSPORT",
-        "_UNKNOWN_TOPIC",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +25,8 @@ class Service:
 
 
 def is_passing(error: KafkaError) -> bool:
-    """Whether librdkafka gets over it by itself."""
-    return error.retriable() or error.name() in _PASSING
+    """Whether librdkafka gets over it by itself. An answer, such as the end of a partition, is no error."""
+    return error.retriable() or is_transient(error) or known_error(error).kind is Kind.ANSWER
 
 
 def ensure_topic(admin: AdminClient, topic: str) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
+from cdc_program.kafka import LIBRDKAFKA_LOGGER
+from cdc_program.kafka_errors import explain
 from schematizer.client.following import READ_KINDS
 from schematizer.client.kafka import ANSWER_SECONDS, ensure_topic, is_passing
 from schematizer.client.messages import AvroSchema, Encoder, MisfitError, schema_text
@@ -68,7 +70,7 @@ class SchemaProducer:
         self._admin: AdminClient | None = None
         if isinstance(kafka, Mapping):
             self._admin = AdminClient({**kafka, "log_level": 0})
-            kafka = Producer({**_DEFAULTS, **kafka})
+            kafka = Producer({**_DEFAULTS, "logger": LIBRDKAFKA_LOGGER, **kafka})
         self._kafka: Producer = kafka
         self._failure: KafkaError | None = None
         self._lock = Lock()
@@ -147,7 +149,7 @@ class SchemaProducer:
         except KafkaException as error:
             if not is_passing(error.args[0]):
                 raise
-            _logger.warning("the next topic was not made: %s", error.args[0].str())
+            _logger.warning("the next topic was not made: %s", explain(error.args[0]))
             return
         target, service = self._target, self._service
         self._announcement.tell(

@@ -16,6 +16,7 @@ from schematizer.confluent.guard import Guard
 from schematizer.confluent.responses import RegistryResponse
 from schematizer.errors import CatalogueError
 from schematizer.model.database import reason_of
+from schematizer.model.kept import refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,7 @@ def confluent_application(
 
     def database_error(request: Request, error: Exception) -> RegistryResponse:
         if isinstance(error, DataError):
-            return _answer(errors.unprocessable(f"The database cannot keep what was sent: {reason_of(error)}"))
+            return _answer(errors.unprocessable(f"The registry cannot keep what was sent: {refusal_of(error)}"))
         count_database_error()
         return _database_error(request, error)
 
@@ -84,6 +85,8 @@ def _http_error(_request: Request, error: Exception) -> RegistryResponse:
 def _invalid_request(_request: Request, error: Exception) -> RegistryResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["loc"][0] == "path":  # as JAX-RS answers
+        return _answer(errors.RegistryError(404, "HTTP 404 Not Found"))
     return _answer(errors.unprocessable(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"))
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from schematizer.avro_schemas.compatibility import Level
 from schematizer.confluent import errors
 from schematizer.confluent.store import MODES
 from schematizer.model.registry_tables import SUBJECT_LENGTH
+from schematizer.numbers import LARGEST_INT, LARGEST_LONG
 
 _IMPORTED = (None, -1, 0)
 SEARCH_LIMIT = 1000
@@ -48,6 +49,12 @@ class ConfigRequest(BaseModel):
 
 class ModeRequest(BaseModel):
     mode: str | None = None
+
+
+def _known(schema_id: int) -> int:
+    if not 0 <= schema_id <= LARGEST_INT:
+        raise errors.schema_not_found(schema_id if abs(schema_id) <= LARGEST_LONG else None)
+    return schema_id
 
 
 async def _body(request: Request) -> Any:  # noqa: ANN401 - JSON
@@ -105,6 +112,8 @@ PageQuery = Annotated[Page, Depends()]
 SearchQuery = Annotated[SearchPage, Depends()]
 DeletedQuery = Annotated[Deleted, Depends()]
 Body = Annotated[Any, Depends(_body)]
+SchemaId = Annotated[int, AfterValidator(_known)]
+"""An id in a path: one that no schema can have is not found."""
 Subject = Annotated[str, Depends(_subject)]
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from schematizer.confluent import requests
-from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, SearchQuery, Subject  # noqa: TC001 - FastAPI reads annotations
+from schematizer.confluent.requests import (  # noqa: TC001 - FastAPI reads annotations
+    Body,
+    DeletedQuery,
+    PageQuery,
+    SchemaId,
+    SearchQuery,
+    Subject,
+)
 from schematizer.confluent.responses import SchemaResponse
 from schematizer.model.registry_tables import GLOBAL
 
@@ -79,19 +86,19 @@ def _schemas(store: Store, guard: Guard) -> APIRouter:
         return [_as_json(each) for each in store.every_version(choose, prefix, deleted=deleted)]
 
     @router.get("/ids/{schema_id}")
-    def schema(schema_id: int, *, max_id: MaxIdFlag = False) -> dict[str, Any]:
+    def schema(schema_id: SchemaId, *, max_id: MaxIdFlag = False) -> dict[str, Any]:
         """The schema with this id."""
         text, guid = store.schema(schema_id)
         return {"schema": text, "guid": guid} | ({"maxId": store.max_id()} if max_id else {})
 
     @router.get("/ids/{schema_id}/schema")
-    def schema_alone(schema_id: int) -> SchemaResponse:
+    def schema_alone(schema_id: SchemaId) -> SchemaResponse:
         """The schema's text alone."""
         return SchemaResponse(store.schema(schema_id)[0])
 
     @router.get("/ids/{schema_id}/versions")
     def uses(
-        request: Request, schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
+        request: Request, schema_id: SchemaId, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
     ) -> list[dict[str, Any]]:
         """Subjects and versions with this schema."""
         sees = guard.sees(request)
@@ -104,7 +111,7 @@ def _schemas(store: Store, guard: Guard) -> APIRouter:
 
     @router.get("/ids/{schema_id}/subjects")
     def subjects(
-        request: Request, schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
+        request: Request, schema_id: SchemaId, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
     ) -> list[str]:
         """Subjects with this schema."""
         sees = guard.sees(request)

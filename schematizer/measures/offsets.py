@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cdc_program.group_offsets import CommittedOffsets
 from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
+from cdc_program.kafka_errors import explain
 from schematizer.measures.measured import Partition, Sample
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Offsets:
             ends = self._ends(partitions)
             committed = {group: self._committed(group, ends) for group in self._groups()} if ends else {}
         except KafkaException as error:
-            raise OffsetsError(str(error.args[0].str())) from error
+            raise OffsetsError(explain(error.args[0])) from error
         return Sample(monotonic(), ends, {group: offsets for group, offsets in committed.items() if offsets})
 
     def _partitions(self, topics: Collection[str]) -> list[Partition]:

@@ -33,8 +33,17 @@ def _check_text(column: Any, value: object) -> None:  # noqa: ANN401 - of SQLAlc
         raise _unkept(f"{column.table.name}.{column.name} does not hold the character U+0000")
 
 
+def refusal_of(error: DataError) -> str:
+    """Why it is not kept, in our words: a database's own may name its tables and types."""
+    return str(error.orig) if isinstance(error.orig, _UnkeptError) else "a text or a number is too large"
+
+
+class _UnkeptError(ValueError):
+    """The reason why a value is not kept, for people."""
+
+
 def _unkept(problem: str) -> DataError:
-    return DataError(None, None, ValueError(problem))
+    return DataError(None, None, _UnkeptError(problem))
 
 
 def refuse_large_numbers(engine: Engine) -> None:
@@ -44,4 +53,4 @@ def refuse_large_numbers(engine: Engine) -> None:
 
 def _check_error(context: ExceptionContext) -> None:
     if isinstance(context.original_exception, OverflowError):
-        raise DataError(context.statement, None, context.original_exception, hide_parameters=True)
+        raise _unkept("a number has more than 64 bits")

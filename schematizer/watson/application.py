@@ -13,6 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import reason_of
+from schematizer.model.kept import refusal_of
 from schematizer.watson.links import Links
 from schematizer.watson.pages import clients, searching, sources, topics, writing
 from schematizer.watson.rendering import STATIC
@@ -81,7 +82,7 @@ def _add_errors(app: FastAPI, site: Site, count_database_error: Callable[[], Non
 
     def database_error(request: Request, error: Exception) -> Response:
         if isinstance(error, DataError):
-            problem = f"The database cannot keep what was sent: {reason_of(error)}."
+            problem = f"The registry cannot keep what was sent: {refusal_of(error)}."
             return answer(request, problem, "Go back and correct it.", Refusal.INVALID.value)
         count_database_error()
         structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))

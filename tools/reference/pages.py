@@ -9,6 +9,7 @@ from tools.reference.cli_page import cli_page
 from tools.reference.configuration_page import configuration_page
 from tools.reference.errors_page import errors_page
 from tools.reference.fault_points_page import with_fault_points
+from tools.reference.kafka_errors_page import kafka_errors_page
 from tools.reference.library_api import library_api_page
 from tools.reference.metrics_page import metrics_page
 from tools.reference.module_map import with_module_map
@@ -22,6 +23,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/reference/cli.md": lambda _: cli_page(),
     "docs/reference/configuration.md": lambda _: configuration_page(),
     "docs/reference/errors.md": lambda _: errors_page(),
+    "docs/reference/kafka-errors.md": lambda _: kafka_errors_page(),
     "docs/reference/library-api.md": lambda _: library_api_page(),
     "docs/reference/metrics.md": lambda _: metrics_page(),
     "docs/reference/registry-api.md": with_tables,

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.core import CounterMetricFamily
 
 from cdc_program.metrics import as_time, counters, gauges
-from materializer.job.status import lag_metrics, least_hours_left, stop_metrics, stop_text, stops_json
+from materializer.job.scope import pauses
+from materializer.job.status import (
+    RETRIES,
+    SPARK_RESTARTS,
+    lag_metrics,
+    least_hours_left,
+    stop_metrics,
+    stop_text,
+    stops_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +37,7 @@ _PER_TRANSFORMER = (
     ("transactions", "Committed transactions that sent messages."),
     ("seconds", "Time spent transforming and committing messages."),
     ("errors", "Times that a partition of the transformer stopped."),
+    ("retries", RETRIES),
 )
 
 
@@ -41,6 +51,7 @@ class TransformStatus:
         self._waiting = ""
         self._partitions: Sequence[RawPartition] = ()
         self._batches = 0
+        self._restarts = 0
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
         self._seconds: dict[str, float] = defaultdict(float)
         self._progress: Progress | None = None
@@ -54,6 +65,10 @@ class TransformStatus:
         """The driver waits; or does not, if the problem is empty."""
         self._waiting = problem
 
+    def count_restart(self) -> None:
+        """Spark's query has failed and is started again."""
+        self._restarts += 1
+
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None) -> None:
         """progress: of the last batch that Spark has ended, which may be the one before."""
         self._progress = progress
@@ -63,8 +78,11 @@ class TransformStatus:
             if result.report is not None:
                 counts["messages"] += result.report.changes
                 counts["transactions"] += result.report.chunks
+                counts["retries"] += result.report.renewed
                 self._seconds[_transformer(result.raw_partition)] += result.report.seconds
-            counts["errors"] += result.error is not None
+            if result.error is not None:
+                counts["errors"] += 1
+                counts["retries"] += pauses(result.error.code).heals_seconds > 0
         if any(result.error is not None for result in results):
             self._lags.measure_soon()
 
@@ -88,7 +106,11 @@ class TransformStatus:
     def metrics(self) -> Iterator[Metric]:
         """Yield the Prometheus metrics of the transformers."""
         now, measured = time.time(), self._lags.measured_at
-        yield from counters(_PREFIX, (("batches", "Batches completed.", self._batches),))
+        counted = (
+            ("batches", "Batches completed.", self._batches),
+            ("spark_restarts", SPARK_RESTARTS, self._restarts),
+        )
+        yield from counters(_PREFIX, counted)
         yield from gauges(
             _PREFIX,
             (

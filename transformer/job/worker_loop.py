@@ -14,9 +14,9 @@ import structlog
 
 from cdc_program.errors import CdcError
 from materializer.errors import trace_of, unexpected
-from materializer.exactly_once.partition_task import Report
+from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.job.worker_loop import Standing, TaskResult
-from materializer.kafka import driver_errors
+from materializer.kafka import ProducerExpiredError, driver_errors
 from transformer.job.open_streams import OpenStreams
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ class TransformLoop:
             with driver_errors(f"transform messages of {partition}"):
                 done = self._streams.process(partition, records, read.following.get(source))
             error = read.errors.get(source) if done.error is None else done.error
+        except ProducerExpiredError as expired:
+            self._renew(partition, expired)
         except CdcError as problem:
             self._fail(partition, problem, (records[0].offset, records[-1].offset + 1) if records else None)
         except Exception as problem:  # noqa: BLE001 - as above
@@ -124,10 +126,18 @@ class TransformLoop:
                 self._fail(partition, error, (done.end, done.end + 1) if done.error is not None else None)
         return len(records)
 
+    def _renew(self, partition: RawPartition, expired: ProducerExpiredError) -> None:
+        """Close the partition. The next round opens it again, with a new producer, at its committed offset."""
+        _logger.warning("producer renewed", partition=str(partition), problem=expired.problem)
+        self._streams.close(partition)
+        self._add_report(partition, NOTHING_DONE._replace(renewed=1))
+
     def _count(self, partition: RawPartition, done: Done) -> None:
-        if not done.chunks:
-            return
-        report = Report(done.first, done.end, done.messages, done.sent, done.chunks, done.seconds)
+        if done.chunks:
+            report = Report(done.first, done.end, done.messages, done.sent, done.chunks, done.seconds)
+            self._add_report(partition, report)
+
+    def _add_report(self, partition: RawPartition, report: Report) -> None:
         before = self._results.get(partition)
         if before is not None and before.report is not None:
             report = before.report.and_then(report)

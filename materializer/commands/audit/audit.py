@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from cassandra_storage.token_ranges import Span
 from cdc_messages.topics import partition_for
 from materializer.commands.audit.first_look import compare_spans, scan_state
 from materializer.commands.audit.plan import SlicePlan
-from materializer.commands.audit.second_look import LookPlan, LookResult, look_again
+from materializer.commands.audit.second_look import LookPlan, LookResult, look_again, needed_us
 from materializer.commands.audit.select import Unread
 from materializer.commands.audit.spans import divide, slices
 from materializer.records import RawPartition
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _SPANS_PER_TASK = 8
 _LOOK_SECONDS = 5.0  # between two looks at how far the states are
+_SAY_SECONDS = 30.0  # between two lines about what it waits for
 
 
 class Audit:
@@ -38,6 +40,7 @@ class Audit:
         self._tasks = tasks
         self._file = file
         self._report = report
+        self._reached_us = 0  # up to which the logs are folded in the raw partitions that wait
 
     def run(self, progress: Progress) -> None:
         """Go on from `progress`, to the end."""
@@ -75,7 +78,7 @@ class Audit:
         """Wait for the states, and look again, until nothing is left."""
         seconds = self._plan.options.wait_seconds + self._plan.log_delay_seconds
         deadline = time.monotonic() + seconds
-        is_told = False
+        say_at = time.monotonic()
         while progress.waiting:
             before = len(progress.waiting)
             self._look_again(progress)
@@ -87,10 +90,20 @@ class Audit:
                 return
             if len(progress.waiting) != before:
                 self._say(progress)
-            if not is_told:
-                self._report.say(f"The second look waits up to {seconds:.0f} s, until the states have these writes.")
-                is_told = True
+            if time.monotonic() >= say_at:
+                self._report.say(self._waits_for(progress.waiting, deadline - time.monotonic()))
+                say_at = time.monotonic() + _SAY_SECONDS
             time.sleep(_LOOK_SECONDS)
+
+    def _waits_for(self, waiting: Sequence[Candidate], seconds: float) -> str:
+        """What the second look waits for, and for how long at most."""
+        needed = max(needed_us(each, self._plan.log_delay_seconds) for each in waiting)
+        idle = self._plan.settings.materializer.idle_commit_seconds
+        return (
+            f"The second look of {len(waiting)} rows waits for the job to fold the nodes' logs up to {_clock(needed)}; "
+            f"it has folded them up to {_clock(self._reached_us)}. In a quiet table the job commits this every "
+            f"{idle:g} s (materializer.idle_commit_seconds). The audit waits for at most {seconds:.0f} s more."
+        )
 
     def _give_up(self, progress: Progress) -> None:
         tokens = {decorated_token(each.partition_key) for each in progress.waiting}
@@ -106,6 +119,7 @@ class Audit:
         looks = [LookPlan(raw_partition, own, len(waiting)) for raw_partition, own in waiting]
         found: list[LookResult] = list(self._tasks.run(partial(look_again, self._plan), looks))
         progress.waiting = [candidate for result in found for candidate in result.waiting]
+        self._reached_us = min((result.watermark_us for result in found if result.waiting), default=0)
         for result in found:
             progress.settled += result.equal
             progress.differences += len(result.differences)
@@ -131,3 +145,8 @@ class Audit:
             f"{len(progress.done)} of {progress.slices} slices compared: {progress.rows} rows, {progress.differences} "
             f"differ, {len(progress.waiting)} wait for a second look, {len(progress.unread)} token ranges not audited"
         )
+
+
+def _clock(microseconds: int) -> str:
+    """The time of day, or that none is known."""
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%H:%M:%S UTC") if microseconds else "no time yet"

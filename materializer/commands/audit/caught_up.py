@@ -14,11 +14,14 @@ from cdc_messages import watermarks
 from cdc_messages.errors import MessageError
 from cdc_messages.topics import watermarks_topic
 from materializer.commands.stored_partitions import read_positions
+from materializer.fold.publishers import decode_watermark
 from materializer.kafka import TopicReader, Topics
+from materializer.rows.keys import PUBLISHER, PUBLISHER_END, REORDER_TIMER, REORDER_TIMER_END
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_program.settings import MaterializerSettings, Settings
     from materializer.records import RawPartition
+    from materializer.rows.overlay import StateReader
 
 
 class CaughtUp(NamedTuple):
@@ -28,6 +31,17 @@ class CaughtUp(NamedTuple):
 
     clocks: Mapping[bytes, int]
     is_empty: bool = False
+
+    def reached_us(self, state: StateReader, settings: MaterializerSettings) -> int:
+        """Everything in the nodes' logs up to this time (µs) is folded, as far as the watermarks and the state say it;
+        0 without publishers, and while writes wait in the reorder buffer.
+        """
+        if next(state.scan(REORDER_TIMER, REORDER_TIMER_END), None) is not None:
+            return 0
+        forgotten = {host.bytes for host in settings.forgotten_publishers}
+        stored = {key[1:]: decode_watermark(value).clock_us for key, value in state.scan(PUBLISHER, PUBLISHER_END)}
+        hosts = (stored.keys() | self.clocks.keys()) - forgotten
+        return min((max(stored.get(host, 0), self.clocks.get(host, 0)) for host in hosts), default=0)
 
 
 def find_caught_up(settings: Settings, raw_partition: RawPartition, table_id: bytes) -> CaughtUp:

@@ -17,7 +17,9 @@ from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.plan import ANSWER_SECONDS
 from materializer.commands.audit.select import Pace, Unread
 from materializer.commands.audit.shown import ABSENT
-from materializer.commands.audit.states import UnitReader, open_committed, watermark_us
+from materializer.commands.audit.states import UnitReader, open_committed
+from materializer.commands.audit.watermarks import read_watermark_us
+from materializer.commands.stored_partitions import read_positions
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class Difference(NamedTuple):
 
 class LookResult(NamedTuple):
     """waiting: candidates that the state has not caught up with, and those that differ in another way now. equal: how
-    many units are right. watermark_us: everything in the nodes' logs up to this time is in the state.
+    many units are right. watermark_us: everything in the nodes' logs up to this time is folded.
     """
 
     differences: tuple[Difference, ...]
@@ -72,10 +74,13 @@ class LookResult(NamedTuple):
 def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
     """Look at those candidates that the state has caught up with. The others wait, and Cassandra is not asked."""
     caught_up = find_caught_up(plan.settings, look.raw_partition, plan.table_id)
+    position = read_positions(plan.settings, [look.raw_partition])[look.raw_partition]
     with open_committed(plan.settings, look.raw_partition, may_be_empty=caught_up.is_empty) as state:
         if state is None:
             return LookResult((), tuple(look.candidates), (), 0, 0)
-        reached = watermark_us(state, plan.settings.materializer, caught_up.clocks)
+        reached = caught_up.reached_us(state, plan.settings.materializer)
+        if position is not None:
+            reached = max(reached, read_watermark_us(plan.settings, look.raw_partition, state, position.offset))
         ready = [each for each in look.candidates if is_reached(each, reached, plan.log_delay_seconds)]
         waiting = [each for each in look.candidates if not is_reached(each, reached, plan.log_delay_seconds)]
         if not ready:
@@ -93,7 +98,12 @@ def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
 
 def is_reached(candidate: Candidate, watermark_us: int, log_delay_seconds: float) -> bool:
     """Whether everything that SELECT showed at the last look is in the state: what was in memory then is in the log."""
-    return watermark_us > candidate.seen_us + int((CLOCK_SECONDS + log_delay_seconds) * 1_000_000)
+    return watermark_us > needed_us(candidate, log_delay_seconds)
+
+
+def needed_us(candidate: Candidate, log_delay_seconds: float) -> int:
+    """The time (µs) that the watermark must have passed before the candidate is looked at again."""
+    return candidate.seen_us + int((CLOCK_SECONDS + log_delay_seconds) * 1_000_000)
 
 
 class SecondLook:

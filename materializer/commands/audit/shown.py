@@ -80,7 +80,7 @@ class AuditedTable:
     def __init__(self, table: TableMetadata, release: str, clustering_key: Callable[[Clustering], bytes]) -> None:
         self.table = as_selected(table)
         self.columns = {each.name: each for each in self.table.static_columns + self.table.regular_columns}
-        self._imager = RowImager(table)
+        self._imager = RowImager(table, is_as_written=True)
         self._is_static_compact = table.is_static_compact
         self._has_max_write_time = int(release.split(".", maxsplit=1)[0]) >= _MAX_WRITE_TIME_SINCE
         self._clustering_key = clustering_key

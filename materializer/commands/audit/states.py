@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing, contextmanager, suppress
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import LIVE, DeletionTime
@@ -13,15 +12,12 @@ from cassandra_storage.rows import Row
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions
 from materializer.exactly_once.position import check_no_command
-from materializer.fold.publishers import decode_watermark
 from materializer.job.wiring import object_store
 from materializer.rows.keys import (
     FACTS_SECTION,
     INCOMPLETE,
     PARTITION,
     PARTITION_END,
-    PUBLISHER,
-    PUBLISHER_END,
     RANGES_SECTION,
     ROWS_SECTION,
     STATIC_SECTION,
@@ -39,7 +35,7 @@ from materializer.store.rocksdb import open_local_store
 from materializer.store.unused import UnusedLimits, delete_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cdc_program.settings import MaterializerSettings, Settings
@@ -148,19 +144,6 @@ def schema_digests(state: StateReader) -> dict[int, bytes]:
     while (stored := state.get(schema_key(len(found)))) is not None:
         found[len(found)] = stored[1:]
     return found
-
-
-def watermark_us(
-    state: StateReader, settings: MaterializerSettings, heard: Mapping[bytes, int] = MappingProxyType({})
-) -> int:
-    """Everything in the nodes' logs up to this time (µs) is folded, as far as the state knows; 0 without publishers.
-
-    heard: later times of some hosts (materializer.commands.audit.caught_up).
-    """
-    forgotten = {host.bytes for host in settings.forgotten_publishers}
-    known = {key[1:]: decode_watermark(value).clock_us for key, value in state.scan(PUBLISHER, PUBLISHER_END)}
-    clocks = {host: max(known.get(host, 0), heard.get(host, 0)) for host in known.keys() | heard.keys()}
-    return min((clock for host, clock in clocks.items() if host not in forgotten), default=0)
 
 
 class UnitReader:

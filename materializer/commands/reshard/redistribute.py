@@ -22,6 +22,7 @@ from materializer.fold.truncations import (
     read_truncations,
 )
 from materializer.records import RawRecord
+from materializer.rows.catalog import SchemaId
 from materializer.rows.keys import (
     CLOCK,
     CONTINUATION,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 TICK_HOST = bytes(16)
 """The publisher of ticks. The settings of a fold that gets a tick must list it as forgotten."""
 
+_LAST_CLOCK = 2**62  # after all schemas
 _FIRST = b"\x01"  # after the state store's own marker
 _END = b"\xff"
 _FACTS = b"m"
@@ -79,18 +81,22 @@ class Times(NamedTuple):
 class StateFacts(NamedTuple):
     """What a state stores besides the entries of Cassandra partitions.
 
-    table_id: None if the state is empty. schemas: the stored digests by their numbers.
+    schema: the one in force; None if the state is empty. schemas: the stored digests by their numbers.
     """
 
     times: Times
     floor: int
     shown: bytes | None
-    table_id: bytes | None
+    schema: SchemaId | None
     publishers: Mapping[bytes, PublisherWatermark]
     schemas: Mapping[int, bytes]
     snapshots: Mapping[UUID, SnapshotProgress]
     truncations: TruncationState | None
     published: Mapping[bytes, Published]
+
+    @property
+    def table_id(self) -> bytes | None:
+        return None if self.schema is None else self.schema.table_id
 
 
 class Redistribution(NamedTuple):
@@ -106,9 +112,9 @@ class Redistribution(NamedTuple):
     schema_numbers: Sequence[Mapping[int, int]]
 
 
-def make_tick(table_id: bytes, now_ms: int) -> RawRecord:
-    """A record that only sets the time, and names the table that has its name now."""
-    message = RawMessage("heartbeat", b"", 0, table_id, bytes(16), 0, TICK_HOST, 0, "", 0, 0)
+def make_tick(schema: SchemaId, now_ms: int) -> RawRecord:
+    """A record that only sets the time, and puts a schema into force."""
+    message = RawMessage("heartbeat", b"", 0, *schema, 0, TICK_HOST, 0, "", 0, 0, clock=_LAST_CLOCK)
     return RawRecord(b"", encode(message, 0), -1, now_ms)
 
 
@@ -125,7 +131,7 @@ def read_facts(reader: StateReader) -> StateFacts:
         Times(now_ms, now_ms if clock is None else _number(clock)),
         _number(reader.get(FLOOR)),
         reader.get(SHOWN),
-        shown[0].schema.table_id if shown else None,  # the newest: not all rows may follow it yet
+        shown[0].schema if shown else None,  # the newest: not all rows may follow it yet
         {key[1:]: decode_watermark(value) for key, value in reader.scan(PUBLISHER, PUBLISHER_END)},
         {int.from_bytes(key[1:], "big"): value for key, value in reader.scan(SCHEMA, _SCHEMA_END)},
         dict(read_snapshots(reader)),

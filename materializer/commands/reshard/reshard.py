@@ -31,6 +31,7 @@ from materializer.fault_points import ReshardPoint, reach
 from materializer.job.wiring import state_folder
 from materializer.kafka import GroupPositions, PartitionProducer
 from materializer.records import RawPartition
+from materializer.rows.catalog import SchemaId
 from materializer.store.versions import sequence
 
 if TYPE_CHECKING:
@@ -93,23 +94,21 @@ class Reshard:
     def _mark_and_align(self, survey: Survey) -> dict[int, Position]:
         """Mark the positions, which stops everyone else, and bring all states to one time and one schema."""
         facts = self._read_facts({number: survey.position(number) for number in range(survey.old_count)}, survey.topic)
-        times, table_id = self._common_times(facts)
-        ticks = [
-            None if table_id is None or known.table_id is None else make_tick(table_id, times.now_ms) for known in facts
-        ]
+        times, schema = self._common_times(facts)
+        ticks = [None if schema is None or known.schema is None else make_tick(schema, times.now_ms) for known in facts]
         return dict(self._tasks.run(partial(mark_and_align, self._plan, survey), list(enumerate(ticks))))
 
     def _read_facts(self, positions: Mapping[int, Position], topic: RawTopic) -> list[StateFacts]:
         sources = [Source(topic.raw_partition(number), position.version) for number, position in positions.items()]
         return list(self._tasks.run(partial(facts_of, self._settings), sources))
 
-    def _common_times(self, facts: Sequence[StateFacts]) -> tuple[Times, bytes | None]:
-        """The times that all states are brought to, and the newest table id that one of them has."""
+    def _common_times(self, facts: Sequence[StateFacts]) -> tuple[Times, SchemaId | None]:
+        """The times that all states are brought to, and the newest schema that is in force for one of them."""
         reorder_ms = int(self._plan.materializer.reorder_seconds * 1000)
         now_ms = max(max(known.times.now_ms, known.times.clock_ms + reorder_ms) for known in facts)
-        order = [schema.table_id for schema in self._plan.topics[self._name].schemas]
-        tables = {known.table_id for known in facts if known.table_id is not None}
-        return Times(now_ms, now_ms - reorder_ms), max(tables, key=order.index, default=None)
+        order = [SchemaId(each.table_id, each.digest) for each in self._plan.topics[self._name].schemas]
+        schemas = {known.schema for known in facts if known.schema is not None}
+        return Times(now_ms, now_ms - reorder_ms), max(schemas, key=order.index, default=None)
 
     def _switch(self, lock: PartitionProducer, survey: Survey, marked: Mapping[int, Position]) -> None:
         """Store the states of all targets, then commit them in one transaction."""

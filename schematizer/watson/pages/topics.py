@@ -13,6 +13,7 @@ from schematizer.catalogue.schema_readers import SchemaReaders
 from schematizer.catalogue.usage import UNUSED_DAYS
 from schematizer.model.record_tables import About
 from schematizer.model.source_tables import TopicKind  # noqa: TC001 - FastAPI reads annotations
+from schematizer.numbers import PathId  # noqa: TC001 - as above
 from schematizer.topic_names import parse_topic
 from schematizer.watson.site import Crumb, Remarks, paged
 
@@ -76,7 +77,7 @@ def _topics(routes: APIRouter, site: Site) -> None:
 
 def _schemas(routes: APIRouter, site: Site) -> None:
     @routes.get("/schemas/{schema_id}")
-    def schema_page(request: Request, schema_id: int) -> HTMLResponse:
+    def schema_page(request: Request, schema_id: PathId) -> HTMLResponse:
         prefix = site.catalogue.rules.pii_prefix
         shown = SchemaReaders(site.catalogue.schemas, site.access, prefix).readable(request, schema_id)
         topic = shown.topics[0].topic if shown.topics else None

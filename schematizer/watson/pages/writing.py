@@ -11,6 +11,7 @@ from schematizer.access import Role
 from schematizer.access.csrf import FIELD
 from schematizer.model.record_tables import About
 from schematizer.model.source_tables import Status  # noqa: TC001 - FastAPI reads annotations
+from schematizer.numbers import PathId  # noqa: TC001 - as above
 from schematizer.views import Place
 
 if TYPE_CHECKING:
@@ -82,13 +83,13 @@ def _notes(routes: APIRouter, site: Site) -> None:
         return _to(site.links(request).place(place))
 
     @routes.post("/notes/{note_id}")
-    def change_note(request: Request, note_id: int, text: Text) -> RedirectResponse:
+    def change_note(request: Request, note_id: PathId, text: Text) -> RedirectResponse:
         place, by = _place_of_note(site, request, note_id)
         site.catalogue.notes.change(note_id, text, by=by)
         return _to(site.links(request).place(place))
 
     @routes.post("/notes/{note_id}/remove")
-    def remove_note(request: Request, note_id: int) -> RedirectResponse:
+    def remove_note(request: Request, note_id: PathId) -> RedirectResponse:
         place, by = _place_of_note(site, request, note_id)
         site.catalogue.notes.remove(note_id, by=by)
         return _to(site.links(request).place(place))
@@ -127,7 +128,7 @@ def _statuses(routes: APIRouter, site: Site) -> None:
 
     @routes.post("/topics/{topic}/schemas/{schema_id}/status")
     def set_schema_status(
-        request: Request, topic: str, schema_id: int, status: Annotated[Status, Form()]
+        request: Request, topic: str, schema_id: PathId, status: Annotated[Status, Form()]
     ) -> RedirectResponse:
         by = _writer(site, request, site.reads_topic(request, topic))
         site.catalogue.topics.set_schema_status(topic, schema_id, status, by=by)
@@ -148,7 +149,7 @@ def _place(site: Site, request: Request, about: About, about_id: int, field: tup
     return place, _writer(site, request, place.namespace)
 
 
-def _place_of_note(site: Site, request: Request, note_id: int) -> tuple[Place, str]:
+def _place_of_note(site: Site, request: Request, note_id: PathId) -> tuple[Place, str]:
     note = site.catalogue.notes.get(note_id)
     return _place(site, request, note.about, note.about_id, ("", "", ""))
 

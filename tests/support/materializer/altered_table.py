@@ -13,8 +13,11 @@ from cdc_messages.tables import canonical, digest
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cdc_messages.raw import Kind
     from materializer.records import RawRecord
+    from materializer.rows.catalog import TableCatalog
 
 BASE_US = 1_700_000_000_000_000
 BASE_MS = BASE_US // 1000
@@ -50,3 +53,15 @@ def of_table(raw: RawRecord, table: TableMetadata) -> RawRecord:
     update = table.id.bytes + message.update[16:] if message.update else b""
     moved = replace(message, table_id=table.id.bytes, schema_digest=digest(canonical(table)), update=update)
     return raw._replace(value=encode(moved, 1))
+
+
+def named(raw: RawRecord, catalog: TableCatalog) -> RawRecord:
+    """The record as a publisher sends it that knows the newest schema of its table."""
+    message = decode(raw.value)
+    newest = catalog.newest.get(message.table_id, message.schema_digest)
+    return raw._replace(value=encode(replace(message, schema_digest=newest, clock=message.clock or 2**62), 1))
+
+
+def heartbeats_named(records: Iterable[RawRecord], catalog: TableCatalog) -> list[RawRecord]:
+    """The records, with heartbeats of publishers that know the newest schema."""
+    return [named(each, catalog) if decode(each.value).kind == "heartbeat" else each for each in records]

@@ -22,7 +22,7 @@ from materializer.fold.purge import PartitionPurge
 from materializer.fold.reorder import ReorderBuffer
 from materializer.fold.snapshots import SnapshotProgress
 from materializer.fold.table import TableFold
-from materializer.rows import expired_write, expiry, ranges
+from materializer.rows import expired_write, expiry, ranges, shown_forms
 from materializer.rows.catalog import TableCatalog
 from materializer.rows.expired_write import ExpiredParts
 from materializer.rows.partition_state import PartitionState
@@ -93,6 +93,13 @@ MUTANTS = [
     Mutant(
         "a duplicate is an event", PartitionFold._replace_row, "if before != after:", "if stored or before != after:"
     ),
+    Mutant(
+        "the paths of a list are shown",
+        shown_forms.cells_form,
+        '(b"", element(value)) for _, value',
+        "(path, element(value)) for path, value",
+    ),
+    Mutant("every spelling is shown", shown_forms.value_form, "None if form is None else", "None if True else"),
     Mutant("before is taken after", PartitionFold._replace_row, "self._image(stored.row,", "self._image(merged,"),
     Mutant(
         "visible rows are counted wrong",

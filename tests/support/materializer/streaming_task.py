@@ -30,7 +30,8 @@ class Folded(NamedTuple):
 class NotingTask:
     """Folds MESSAGES messages of each raw partition, and notes this in the folder.
 
-    fails, fails_once: an exception of the task itself, always or the first time that any process runs it.
+    fails, fails_once: an exception of the task itself, always or the first time that any process runs it. dies: its
+    process ends instead.
     is_behind: it always is. only: the seconds are those of the process that has this raw partition.
     """
 
@@ -42,6 +43,7 @@ class NotingTask:
         *,
         fails: bool = False,
         fails_once: bool = False,
+        dies: bool = False,
         is_behind: bool = False,
         only: str = "",
     ) -> None:
@@ -50,10 +52,13 @@ class NotingTask:
         self._seconds = seconds
         self._fails = fails
         self._fails_once = fails_once
+        self._dies = dies
         self._is_behind = is_behind
         self._only = only
 
     def __call__(self, assignment: Assignment, may_go_on: MayGoOn) -> list[TaskResult]:
+        if self._dies:
+            os._exit(1)
         if self._fails or (self._fails_once and _is_first(self._folder / "failed")):
             raise ValueError("a defect")
         if self._only in {"", *map(str, assignment.raw_partitions)}:

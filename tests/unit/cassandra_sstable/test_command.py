@@ -246,6 +246,8 @@ def test_files_without_tables_are_refused(tmp_path: Path) -> None:
     text = tmp_path / "notes.cql"
     text.write_text("-- nothing")
     folder = sstables.load("5.0").data
-    assert "no table found (notes.cql)" in sstable("dump", "--schema", text, folder, status=2).stderr
+    refused = sstable("dump", "--schema", text, folder, status=2).stderr
+    assert "no table found" in refused
+    assert "(notes.cql)" in refused
     refused = sstable("dump", "--data", tmp_path, folder, status=2).stderr
     assert "no data directory of a node: it has no system_schema" in refused

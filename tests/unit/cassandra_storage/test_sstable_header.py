@@ -37,7 +37,7 @@ def table(*columns: ColumnMetadata, dropped: dict[str, DroppedColumn] | None = N
         "t",
         UUID(int=5),
         (ColumnMetadata("p", INT, ColumnKind.PARTITION_KEY, 0),),
-        (ColumnMetadata("c", TEXT, ColumnKind.CLUSTERING, 0),),
+        (ColumnMetadata("c", TEXT, ColumnKind.CLUSTERING, 0, is_reversed=True),),
         regular_columns=columns,
         dropped_columns=MappingProxyType(dropped or {}),
     )

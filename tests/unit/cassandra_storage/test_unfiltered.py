@@ -13,13 +13,20 @@ from hypothesis import strategies as st
 
 from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.errors import FormatError
-from cassandra_storage.header import Columns, EncodingStats, SerializationHeader, read_stats, write_stats
+from cassandra_storage.header import (
+    Columns,
+    EncodingStats,
+    SerializationHeader,
+    read_deletion_time,
+    read_stats,
+    write_stats,
+)
 from cassandra_storage.marshal import MapType
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.unfiltered import read_row, skip_row, write_row
 from cassandra_storage.versions import VERSION_40, VERSION_3014, messaging_format
-from cassandra_storage.vint import write_int
+from cassandra_storage.vint import read_unsigned_vint, write_int, write_unsigned_vint
 from tests.support.cassandra_storage import strategies
 from tests.support.cassandra_storage.as_read import row_as_read
 from tests.support.cassandra_storage.strategies import INT, TEXT
@@ -271,3 +278,21 @@ def test_subsets(count: int) -> None:
 def test_stats(stats: EncodingStats) -> None:
     data = write_stats(stats)
     assert read_stats(data, 0) == (stats, len(data))
+
+
+@pytest.mark.parametrize(
+    ("time", "least"),
+    [(1_400_000_000, 1_400_000_000), (1_700_000_000, 5), (5, 2**31 - 2), (1_700_000_000, -(2**31))],
+)
+def test_times_that_wrap_are_read_as_cassandra_casts_them(time: int, least: int) -> None:
+    """Scylla writes differences as unsigned 32 bits, Cassandra as signed ones; 3.0 to 4.1 cast both to an int."""
+    header = SerializationHeader.of_table(TABLE, EncodingStats(min_local_deletion_time=least), 12)
+    written = write_stats(header.stats)
+    _, start = read_unsigned_vint(written, 0)
+    unsigned = written[:start] + write_unsigned_vint((least - EPOCH) % 2**32) + write_unsigned_vint(2**32)
+    stats, end = read_stats(unsigned, 0)
+    assert (stats, end) == (header.stats, len(unsigned))
+    for delta in ((time - least) % 2**32, (time - least) % 2**64):
+        data = write_unsigned_vint(0) + write_unsigned_vint(delta)
+        deletion = DeletionTime(stats.min_timestamp, time)
+        assert read_deletion_time(data, 0, header) == (deletion, len(data))

@@ -53,6 +53,16 @@ def test_a_wrong_image_or_operation_is_found(replaced: dict[str, Any]) -> None:
     assert list(chain_problems([change(0), change(1, **replaced), change(2)]))
 
 
+def test_an_update_that_changes_nothing_is_found() -> None:
+    """Unless Avro cannot represent what has changed: the field is null then, and named."""
+    row = {"id": 1, "a": "x"}
+    same = change(1, before=row, after=row)
+    assert list(chain_problems([change(0), same])) == ["row_sequence 6 changes nothing"]
+    assert same.value is not None
+    named = same.value["source"] | {"empty": ["after.b"]}
+    assert list(chain_problems([change(0), change(1, before=row, after=row, source=named)])) == []
+
+
 def test_numbers_are_left_out_only_after_a_deletion_that_was_purged() -> None:
     """The third change of the chain deletes the row."""
     jump = {"source": {"row_sequence": 9, "ts_us": 0, "snapshot": "false"}}

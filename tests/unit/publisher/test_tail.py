@@ -387,3 +387,26 @@ def test_a_window_may_end_anywhere_in_the_head_of_an_entry_larger_than_it(tmp_pa
     segment.append(large)
     segment.sync(complete=True)
     assert read_all(tails) == [mutation(0), small, large]
+
+
+def durable(segment: SegmentFileBuilder) -> int:
+    """The offset in the index of a segment that grows."""
+    return int(segment.index_path.read_text().split()[0])
+
+
+def test_the_lag_grows_while_nothing_is_polled(tmp_path: Path) -> None:
+    """While Kafka is away, the publisher reads no further: the log that the node goes on writing is the lag."""
+    tails, positions = new_tails(tmp_path)
+    segments = [SegmentFileBuilder(tmp_path, FIRST + number) for number in range(3)]
+    segments[0].append(mutation(0))
+    segments[0].sync()
+    tails.poll()
+    assert tails.unacknowledged_bytes() == durable(segments[0])
+    for segment in segments:
+        for number in range(100):
+            segment.append(mutation(number))
+        segment.sync(complete=segment is not segments[2])
+    sizes = [segments[0].path.stat().st_size, segments[1].path.stat().st_size, durable(segments[2])]
+    assert tails.unacknowledged_bytes() == sum(sizes)
+    positions.move([PendingPosition(FIRST, sizes[0], is_end=True)])
+    assert tails.unacknowledged_bytes() == sum(sizes[1:])

@@ -44,7 +44,6 @@ def client(secured: Secured) -> TestClient:
         ("POST", "/producers", {**CLIENT, "service": LONG, "schema_id": 1}),
         ("POST", "/producers", {**CLIENT, "schema_id": 1, "expected_frequency_seconds": NUMBER}),
         ("PUT", "/data-targets/x", {"kind": "k" * 65, "destination": "d"}),
-        ("GET", f"/schemas/{NUMBER}", None),
         ("GET", f"/changes?since={NUMBER}", None),
         ("GET", f"/notes?about=topic&about_id={NUMBER}", None),
     ],

@@ -22,6 +22,7 @@ from cdc_program.settings import MaterializerSettings
 from materializer.job.data_source import FORMAT, reports, source
 from materializer.job.plan import Assignment
 from materializer.job.rounds import Rounds
+from materializer.job.spark_errors import SparkInterruptedError
 from materializer.job.spark_session import open_session
 from materializer.job.streaming import StreamingWorkers
 from tests.support.materializer.streaming_job import RAW, Job
@@ -123,6 +124,19 @@ def test_a_task_that_fails_too_often_ends_the_job_with_its_own_words(job: Job) -
         job.run(fails=True)
     assert caught.value.code is Code.SPARK_FAILED
     assert "Traceback" not in caught.value.problem
+
+
+def test_a_query_whose_processes_die_is_started_again_and_folds_nothing_twice(job: Job) -> None:
+    job.run_until_all()
+    for _ in range(2):
+        with pytest.raises(SparkInterruptedError, match="a Python worker was killed or crashed"):
+            job.run(dies=True)
+        job.workers.restart()
+        job.run_until_all()
+    job.check_nothing_twice()
+    query = job.workers._query
+    assert query is not None
+    assert query.name == "the-group"
 
 
 @pytest.mark.exhaustive

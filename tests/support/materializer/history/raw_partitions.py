@@ -9,6 +9,7 @@ from cdc_messages.raw import decode
 from cdc_messages.topics import partition_for
 from materializer.commands.reshard.redistribute import TICK_HOST, Times, is_settled, make_tick, read_facts
 from materializer.fold.chunk import fold_chunk
+from materializer.rows.catalog import SchemaId
 from materializer.rows.published import read_published
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.memory_state import MemoryState
@@ -70,11 +71,11 @@ class RawPartitions:
         known = [read_facts(each.state) for each in self.all]
         reorder_ms = self.settings.reorder_ms
         now_ms = max(now_ms, *(max(facts.times.now_ms, facts.times.clock_ms + reorder_ms) for facts in known))
-        order = list(catalog.newest)
-        table_id = max((each.table_id for each in known if each.table_id), key=order.index, default=None)
+        order = [SchemaId(*each) for each in catalog.schemas]
+        schema = max((each.schema for each in known if each.schema), key=order.index, default=None)
         for each, facts in zip(self.all, known, strict=True):
-            if table_id is not None and facts.table_id is not None:
-                changes += self._settle(each, make_tick(table_id, now_ms), catalog)
+            if schema is not None and facts.schema is not None:
+                changes += self._settle(each, make_tick(schema, now_ms), catalog)
         after = RawPartitions(count)
         states = redistribute_states([each.state for each in self.all], count, Times(now_ms, now_ms - reorder_ms))
         for target, state in zip(after.all, states, strict=True):

@@ -228,10 +228,13 @@ class TableVersions:
         """Return the catalog that materializer.job.plan makes of the tables topic: a schema that comes back is the
         newest again.
         """
-        schemas = {(table.id.bytes, writer_of(table).digest): table for table in self.tables}
+        schemas: dict[tuple[bytes, bytes], TableMetadata] = {}
+        for table in self.tables:
+            key = table.id.bytes, writer_of(table).digest
+            schemas.pop(key, None)
+            schemas[key] = table
+            self.topics.setdefault(key[1], topic_name(table))
         newest = {table.id.bytes: writer_of(table).digest for table in self.tables}
-        for key in newest.items():  # older ones that no batch has seen are never registered
-            self.topics.setdefault(key[1], topic_name(schemas[key]))
         self.topics[writer_of(self.newest).digest] = self.newest_topic
         return TableCatalog(schemas, newest, dict(self.topics))
 

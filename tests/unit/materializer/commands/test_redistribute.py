@@ -22,6 +22,7 @@ from materializer.commands.reshard.redistribute import (
 )
 from materializer.fold.truncations import Boundary
 from materializer.records import RawRecord
+from materializer.rows.catalog import SchemaId
 from materializer.rows.keys import FLOOR, HELD, INCOMPLETE, PUBLISHER, REPAIR, SHOWN
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
@@ -70,7 +71,7 @@ class Topic:
     def settle(self, now_ms: int) -> list[RowChange]:
         changes = []
         for run in self.runs:
-            changes += run.chunk(make_tick(run.writer.table.id.bytes, now_ms)).changes
+            changes += run.chunk(make_tick(schema_of(run.writer), now_ms)).changes
             assert is_settled(run.state)
         return changes
 
@@ -82,6 +83,10 @@ class Topic:
             run.state = state
             run.follow(self.runs)
         return after
+
+
+def schema_of(writer: TableWriter) -> SchemaId:
+    return SchemaId(writer.table.id.bytes, writer.digest)
 
 
 def of_keys(run: FoldRun) -> dict[bytes, bytes]:
@@ -244,6 +249,6 @@ def test_an_unknown_kind_of_entry_is_refused() -> None:
 
 def test_a_tick_leaves_no_publisher() -> None:
     run = FoldRun(FORWARD, NEVER_PURGE._replace(forgotten_publishers=frozenset({TICK_HOST})))
-    run.chunk(make_tick(FORWARD.table.id.bytes, BASE_S * 1000))
+    run.chunk(make_tick(schema_of(FORWARD), BASE_S * 1000))
     assert read_facts(run.state).times == Times(BASE_S * 1000, BASE_S * 1000)
     assert not any(key.startswith(PUBLISHER) for key in run.state.data)

@@ -23,6 +23,7 @@ from tests.unit.materializer.fold import (
     test_fold,
     test_fold_cost,
     test_gaps,
+    test_no_change,
     test_purge,
     test_recreated_table,
     test_reorder,
@@ -47,6 +48,7 @@ MODULES = (
     test_dropped_user_type,
     test_gaps,
     test_snapshot,
+    test_no_change,
 )
 # First the one that a defect needs which no example notices: all before it take 15 s.
 GENERATED: tuple[Callable[[st.DataObject], None], ...] = (

@@ -26,6 +26,8 @@ from tests.support.materializer.altered_table import (
     HEARTBEAT,
     A,
     B,
+    heartbeats_named,
+    named,
     of_table,
     record,
     row,
@@ -75,6 +77,7 @@ class Run:
 
     def chunk(self, *records: RawRecord) -> list[RowChange]:
         changes: list[RowChange] = []
+        records = (*heartbeats_named(records, self.catalog),)
         while records:
             result = fold_chunk(self.state, records, self.catalog, self.fold_settings)
             self.state.apply(result.writes)
@@ -153,7 +156,7 @@ def test_a_column_dropped_again_unseen_leaves_the_timers_of_others() -> None:
     cells = {"a": Cell(BASE_US, b"a", second + 20, 20), "b": Cell(BASE_US + 9, b"b", second + 10, 10)}
     run.chunk(record(1, "row", Row((int_bytes(1),), cells, LivenessInfo(BASE_US))))
     run.catalog = catalog_of(TABLE, without_b(5), without_b(50))
-    run.chunk(row(60, 1, 1))
+    run.chunk(HEARTBEAT, row(60, 1, 1))
     at = [HEARTBEAT._replace(timestamp_ms=BASE_MS + seconds * 1000) for seconds in (15, 25)]
     assert run.chunk(at[0]) == []
     assert summary(run.chunk(at[1])) == [("u", 1, {"a": b"a"}, {})]
@@ -164,7 +167,7 @@ def test_an_added_column_has_no_row_looked_at() -> None:
     run.chunk(row(1, 1, 1, a="a"))
     newer = replace(TABLE, regular_columns=(*TABLE.regular_columns, replace(B, name="z")))
     run.catalog = catalog_of(TABLE, newer)
-    result = fold_chunk(run.state, [HEARTBEAT], run.catalog)
+    result = fold_chunk(run.state, [named(HEARTBEAT, run.catalog)], run.catalog)
     assert result.changes == []
     assert result.writes.keys() == {b"mshown"}
 
@@ -176,7 +179,7 @@ def test_what_compact_storage_hides_is_shown_once_it_is_dropped() -> None:
     write = Row((int_bytes(1),), {"value": Cell(BASE_US, b"")}, LivenessInfo(BASE_US))
     run.chunk(raw_record(int_bytes(1), "row", write, timestamp_ms=BASE_MS, writer=TableWriter(bare)))
     run.catalog = catalog_of(bare, replace(bare, flags=frozenset({"compound"})))
-    heartbeat = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS, writer=TableWriter(bare))
+    heartbeat = named(raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS, writer=TableWriter(bare)), run.catalog)
     assert summary(fold_chunk(run.state, [heartbeat], run.catalog).changes) == [("u", 1, {}, {"value": b""})]
 
 
@@ -185,7 +188,7 @@ def test_a_sweep_goes_on_from_chunk_to_chunk_and_writes_do_not_wait() -> None:
     run = Run()
     run.chunk(*(row(1, p, 1, a="a", b="b") for p in range(5)))
     run.catalog = catalog_of(TABLE, without_b(5))
-    assert summary(run.chunk(row(6, 4, 1, a="A"))) == [
+    assert summary(run.chunk(HEARTBEAT, row(6, 4, 1, a="A"))) == [
         ("u", 4, {"a": b"a", "b": b"b"}, {"a": b"a"}),
         ("u", 4, {"a": b"a"}, {"a": b"A"}),
         ("u", 0, {"a": b"a", "b": b"b"}, {"a": b"a"}),

@@ -14,6 +14,8 @@ from materializer.exactly_once.partition_task import Report
 from materializer.job import driver
 from materializer.job.driver import BatchDriver
 from materializer.job.plan import BatchPlan
+from materializer.job.spark_errors import SparkInterruptedError
+from materializer.job.spark_retries import SparkRetries
 from materializer.job.status import JobStatus
 from materializer.job.stopped import StoppedPartitions
 from materializer.job.worker_loop import BatchTask, TaskResult
@@ -71,6 +73,9 @@ class ScriptedWorkers:
         self.assigned: list[list[RawPartition]] = []
         self.folded = 0
         self.is_cut: Callable[[], bool] = lambda: False
+        self.interruptions: list[CdcError] = []
+        self.restarts: list[CdcError | None] = []
+        self.restarted = 0
 
     def list_workers(self, raw_partitions: int) -> Sequence[str]:
         assert raw_partitions == len(TOPICS)
@@ -78,10 +83,17 @@ class ScriptedWorkers:
 
     def progress(self) -> None: ...
 
+    def restart(self) -> None:
+        self.restarted += 1
+        if self.restarts and (error := self.restarts.pop(0)) is not None:
+            raise error
+
     def run_task(
         self, _task: Task, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
     ) -> list[TaskResult]:
         self.is_cut = is_cut
+        if self.interruptions:
+            raise self.interruptions.pop()
         self.assigned.append(sorted(each for one in assignments.values() for each in one.raw_partitions))
         self.folded += 1
         report = Report(0, self.folded, 1, 0, 1, 0.1)
@@ -106,11 +118,14 @@ class Scene:
         self.now = 1000.0
         self.planner = ScriptedPlanner()
         self.workers = ScriptedWorkers()
-        self.stopped = StoppedPartitions(lambda: self.now)
+        self.stopped = StoppedPartitions(lambda: self.now, self.wall)
         lags: Any = NoLags()
         planner: Any = self.planner
         self.status = JobStatus("g", self.stopped, lags)
         self.driver = BatchDriver(MaterializerSettings(), planner, threading.Event(), self.workers, self.status)
+
+    def wall(self) -> float:
+        return 1_800_000_000.0 + self.now
 
     def run(self, seconds: float = 1.0) -> list[RawPartition]:
         """One batch: what was assigned in it."""
@@ -158,6 +173,18 @@ def test_a_raw_partition_that_works_again_is_resumed(scene: Scene) -> None:
     assert scene.codes() == {}
     events = [(entry["event"], entry["code"]) for entry in logged if entry["log_level"] in ("error", "info")]
     assert events == [("raw partition stopped", "CDC-052"), ("raw partition resumed", "CDC-052")]
+
+
+def test_what_heals_by_itself_is_an_error_only_once_it_lasts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("materializer.job.stop_log.time.time", scene.wall)
+    scene.workers.fail(B, Code.KAFKA_UNREACHABLE)
+    levels = []
+    for _ in range(8):
+        with structlog.testing.capture_logs() as logged:
+            scene.run(15)
+        levels += [(entry["event"], entry["log_level"]) for entry in logged if "raw partition" in entry["event"]]
+    assert levels == [("raw partition waits", "warning"), ("raw partition stopped", "error")]
+    assert scene.codes() == {B: Code.KAFKA_UNREACHABLE}
 
 
 def test_the_log_has_offset_fix_and_trace_once(scene: Scene) -> None:
@@ -285,3 +312,47 @@ def test_a_batch_is_cut_when_the_plan_has_changed(scene: Scene, monkeypatch: pyt
     assert not scene.workers.is_cut()
     monkeypatch.setattr(scene.planner, "plan_batch", lambda: None)
     assert scene.workers.is_cut()
+
+
+def interrupted() -> SparkInterruptedError:
+    return SparkInterruptedError(Code.SPARK_FAILED, "An executor was lost.", "Start it again.")
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkRetries, "next_pause", lambda _: 0.0)
+
+
+def run_for(scene: Scene, batches: int) -> None:
+    left = iter(range(batches - 1))
+    scene.driver.run_until_stopped(lambda: None if next(left, None) is not None else scene.driver._stop.set())
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_spark_is_started_again_after_what_that_heals(scene: Scene) -> None:
+    scene.workers.interruptions = [interrupted(), interrupted()]
+    scene.workers.restarts = [interrupted(), None]
+    with structlog.testing.capture_logs() as logged:
+        run_for(scene, 4)
+    assert scene.workers.restarted == 3
+    assert scene.workers.assigned == [[A, B, C]] * 2
+    lines = [entry for entry in logged if entry["event"] == "spark restarts"]
+    assert [entry["log_level"] for entry in lines] == ["warning"] * 3
+    assert scene.status._counts["spark_restarts"] == 3
+    assert scene.status._waiting == ""
+
+
+def test_a_failure_beyond_the_bound_ends_the_job(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkRetries, "next_pause", lambda _: None)
+    scene.workers.interruptions = [interrupted()]
+    with pytest.raises(CdcError, match="An executor was lost"):
+        run_for(scene, 2)
+    assert not scene.workers.restarted
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_another_failure_of_spark_ends_the_job_at_once(scene: Scene) -> None:
+    scene.workers.interruptions = [error(Code.SPARK_FAILED)]
+    with pytest.raises(CdcError, match="It does not go"):
+        run_for(scene, 2)
+    assert not scene.workers.restarted

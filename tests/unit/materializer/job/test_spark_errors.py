@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from cdc_program.errors import CdcError, Code
-from materializer.job.spark_errors import spark_errors
+from materializer.job.spark_errors import SparkInterruptedError, spark_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,10 +63,52 @@ def test_an_error_of_our_own_keeps_its_words() -> None:
 
 def test_the_plan_of_a_query_that_has_failed_is_not_its_error() -> None:
     text = "Python worker failed to connect back.\n=== Streaming Query ===\nThread State: RUNNABLE\n\nLogical Plan:\n~E"
-    check(Context(raising(RuntimeError(text)), lambda: False), r"retries: Python worker failed to connect back\. Start")
+    found = check(
+        Context(raising(RuntimeError(text)), lambda: False), r"\(Python worker failed to connect back\.\)\. Start"
+    )
+    assert "a Python worker did not start in time" in found.problem
 
 
-def check(context: Context, says: str) -> None:
+ABORTED = "Job aborted due to stage failure: Task 1 in stage 7.0 failed 4 times, most recent failure: "
+CONNECT = "org.apache.spark.SparkException: Python worker failed to connect back."
+EXECUTOR = (
+    "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: Executor heartbeat timed out"
+)
+DEFECT = "Traceback (most recent call last):\n  File worker.py, line 1\nValueError: it timed out while reading a row\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            RuntimeError(f"{ABORTED}{CONNECT}\n\tat org.apache.spark.api.python"),
+            "a Python worker did not start in time",
+        ),
+        (RuntimeError("Python worker exited unexpectedly (crashed): java.io.EOFException"), "was killed or crashed"),
+        (RuntimeError(f"{ABORTED}{EXECUTOR} after 125000 ms"), "an executor was lost"),
+        (Py4JNetworkError("Answer from Java side is empty"), "did not answer in time"),
+        (TimeoutError("timed out"), "did not answer in time"),
+        (RuntimeError("java.io.IOException: Failed to connect to worker-3:7337"), "a connection between"),
+    ],
+)
+def test_what_a_restart_heals_says_so_in_plain_words(error: Exception, says: str) -> None:
+    found = check(Context(raising(error), lambda: False), says)
+    assert isinstance(found, SparkInterruptedError)
+
+
+@pytest.mark.parametrize("error", [RuntimeError(f"{ABORTED}PythonException: {DEFECT}"), ValueError("a defect")])
+def test_a_defect_is_no_such_failure(error: Exception) -> None:
+    found = check(Context(raising(error), lambda: False), "ValueError|a defect")
+    assert not isinstance(found, SparkInterruptedError)
+
+
+def test_a_jvm_that_is_gone_is_no_such_failure() -> None:
+    found = check(Context(raising(GONE[0]), raising(GONE[0])), "has ended")
+    assert not isinstance(found, SparkInterruptedError)
+
+
+def check(context: Context, says: str) -> CdcError:
     with pytest.raises(CdcError, match=says) as caught, spark_errors(cast("SparkContext", context)):
         assert context._jvm
     assert caught.value.code is Code.SPARK_FAILED
+    return caught.value

@@ -180,6 +180,15 @@ def test_a_stopped_raw_partition_without_figures(status: JobStatus) -> None:
     assert lines[-1] == "waiting: CDC-020 Kafka does not answer."
 
 
+def test_what_a_retry_heals_is_counted(status: JobStatus) -> None:
+    for code, renewed, count in ((Code.KAFKA_UNREACHABLE, 0, 1), (Code.STATE_DAMAGED, 0, 1), (None, 1, 2)):
+        error = None if code is None else CdcError(code, "It does not go.", "Make it go.")
+        status.count_batch([TaskResult(D, Report(0, 9, 9, 0, 1, 0.1, renewed=renewed), error)])
+        registry = CollectorRegistry()
+        registry.register(Collected(status.metrics))
+        assert registry.get_sample_value("cdc_materializer_retries_total") == count
+
+
 def test_metrics(status: JobStatus) -> None:
     registry = CollectorRegistry()
     registry.register(Collected(status.metrics))

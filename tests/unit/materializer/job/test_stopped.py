@@ -23,7 +23,7 @@ def failure(code: Code = Code.STATE_DAMAGED, offsets: tuple[int, int] | None = N
 
 @given(st.sampled_from(Code))
 def test_pauses_grow_up_to_their_longest(code: Code) -> None:
-    first, longest, at_once = own = pauses(code)
+    first, longest, at_once, _ = own = pauses(code)
     found = [own.after(failures) for failures in range(1, 100)]
     assert found[at_once] == first
     assert (found[0] == 0) == at_once
@@ -41,6 +41,8 @@ def test_waiting_is_short_where_it_helps() -> None:
             Code.TRANSACTION_EXPIRED,
         }
         assert pauses(code).longest == (10 if helps else 300), code
+        heals = helps and code is not Code.SCHEMA_UNKNOWN
+        assert pauses(code).heals_seconds == (60 if heals else 0), code
 
 
 def test_another_code_begins_with_a_short_pause() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -111,3 +113,25 @@ def test_a_paused_one_is_shown_and_not_continued(tmp_path: Path, monkeypatch: py
         f"{NAME} is paused: 5 rows, 0.0 MiB, 0.0% of its tokens; --resume continues it",
         f"{NAME} has ended: 5 rows, 0.0 MiB",
     ]
+
+
+def test_a_publisher_that_was_just_killed_may_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lock is there again after a few seconds, for which this test does not wait."""
+    waited = 0
+    held: list[int] = []
+
+    def sleep(_: float) -> None:
+        nonlocal waited
+        waited += 1
+        if waited == 3:
+            held.append(os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR))
+            fcntl.flock(held[0], fcntl.LOCK_EX)
+
+    monkeypatch.setattr(command, "sleep", sleep)
+    command._check_publisher_runs(tmp_path)
+    assert waited == 3
+    os.close(held[0])
+    monkeypatch.setattr(command, "_RESTART_SECONDS", 0.0)
+    with pytest.raises(CdcError, match="No publisher runs") as refused:
+        command._check_publisher_runs(tmp_path)
+    assert refused.value.code is Code.PROGRAM_UNREACHABLE

@@ -115,9 +115,11 @@ def test_a_run_that_was_killed_continues_after_its_last_slice(tmp_path: Path) ->
     assert (stored.rows, stored.differences + stored.settled) == (40, 4)
 
 
-def test_a_long_wait_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_wait_says_what_it_waits_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, FakeTasks(waiting=9), new(2))
-    assert capsys.readouterr().err.count("The second look waits up to ") == 1
+    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("The second look")]
+    assert "of 2 rows waits for the job to fold the nodes' logs up to " in line
+    assert "materializer.idle_commit_seconds" in line
 
 
 def test_states_that_do_not_catch_up_are_not_audited(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""Whether a table's type reads the values of another one (org.apache.cassandra.db.marshal.AbstractType,
+isValueCompatibleWith): ALTER changes a type only to one that does.
+"""
+
+from __future__ import annotations
+
+from cassandra_storage.marshal import (
+    CqlType,
+    CustomType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+)
+
+# By the table's type, the types whose values it reads. blob reads every type.
+_READS = {
+    "bigint": ("timestamp",),
+    "date": ("int",),
+    "text": ("ascii",),
+    "time": ("bigint", "timestamp"),
+    "timestamp": ("bigint",),
+    "uuid": ("timeuuid",),
+    "varint": ("int", "bigint", "timestamp"),
+}
+_READ_ALL = ("blob", "empty")  # EmptyType: a compact table's value may have been written as blob (CASSANDRA-15778)
+
+
+def reads(type_: CqlType, written: CqlType) -> bool:
+    """Whether `type_` reads values that were written as `written`.
+
+    Whether a type is frozen is not compared, a user type is a tuple, and either side may have more fields: ALTER TYPE
+    adds some, and DROP makes a tuple of a user type. A type of another class than Cassandra's own may be any.
+    """
+    match type_, written:
+        case (CustomType(), _) | (_, CustomType()):
+            return True
+        case (NativeType(name), NativeType(of)):
+            return name == of or name in _READ_ALL or of in _READS.get(name, ())
+        case (NativeType(name), _):
+            return name in _READ_ALL
+        case (ListType(of, _), ListType(others, _)) | (SetType(of, _), SetType(others, _)):
+            return reads(of, others)
+        case (MapType(keys, values, _), MapType(other_keys, other_values, _)):
+            return reads(keys, other_keys) and reads(values, other_values)
+        case (VectorType(of, dimension), VectorType(others, other_dimension)):
+            return dimension == other_dimension and reads(of, others)
+        case (TupleType() | UserType(), TupleType() | UserType()):
+            fields = zip(_fields(type_), _fields(written), strict=False)
+            return all(reads(field, other) for field, other in fields)
+    return False
+
+
+def _fields(type_: TupleType | UserType) -> tuple[CqlType, ...]:
+    return type_.types if isinstance(type_, TupleType) else type_.field_types

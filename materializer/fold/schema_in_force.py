@@ -1,0 +1,162 @@
+"""Decides under which schema each record is folded, so that the history does not depend on how far behind the job is.
+
+A raw message names the schema that its publisher knew. The state names the schema that is in force: the one under which
+the last record was folded. It only advances, with the first record that was written under a newer schema, whatever the
+driver knows by then (decision 0044). A publisher that is behind names a newer schema than the one that a mutation was
+written with. Its columns and its write time show that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS
+from materializer.fold.row_updates import row_update
+from materializer.fold.schema_change import read_shown
+from materializer.records import UnreadableError
+from materializer.rows.catalog import SchemaId
+
+if TYPE_CHECKING:
+    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.schema import TableMetadata
+    from cdc_messages.raw import RawMessage
+    from materializer.records import RawRecord, RowUpdate
+    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.overlay import StateReader
+
+_NEVER_FIRST = CONTROL_KINDS | REPAIR_KINDS | {"gap"}
+
+
+class SchemaAdvanceError(Exception):
+    """The record at `index` and those after it are folded under `schema`, a newer one than those before."""
+
+    def __init__(self, index: int, schema: SchemaId) -> None:
+        super().__init__(f"record {index}")
+        self.index = index
+        self.schema = schema
+
+
+class SchemaInForce:
+    """The schema in force for a state. `catalog`: that of the job, with this schema as its table's newest.
+
+    is_swept: whether all rows are shown under it. has_advanced: whether it is newer than the state's.
+    """
+
+    def __init__(self, state: StateReader, catalog: TableCatalog) -> None:
+        shown = read_shown(state)
+        self.schema = shown[0].schema if shown else None
+        self.is_swept = len(shown) <= 1
+        self.has_advanced = False
+        self._known = catalog
+        self._passed: set[SchemaId] = set()  # schemas that are not newer
+        self.catalog = catalog if self.schema is None else catalog.as_of(self.schema)
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether it is the newest schema that the driver knows of its table."""
+        return self.schema is None or self._known.newest.get(self.schema.table_id) == self.schema.digest
+
+    def advance(self, schema: SchemaId) -> None:
+        self.catalog = self.catalog.as_of(schema)
+        self.schema = schema
+        self.has_advanced = True
+        self._passed.clear()
+
+    def check(self, index: int, record: RawRecord, message: RawMessage) -> None:
+        """Raise SchemaAdvanceError if the record at an index is folded under a newer schema."""
+        current, named = self.schema, SchemaId(message.table_id, message.schema_digest)
+        if current == named or named in self._passed:
+            return
+        schema = self._schema_of(record, message)
+        if schema is not None and schema != current:
+            raise SchemaAdvanceError(index, schema)
+
+    def _schema_of(self, record: RawRecord, message: RawMessage) -> SchemaId | None:
+        """The schema that is in force with a message; None if it changes nothing."""
+        table_id, current = message.table_id, self.schema
+        if current is None or current.table_id != table_id:
+            if current is not None and not self._known.is_newer(table_id, current.table_id):
+                return None
+            return self._first_schema(record, message)
+        if message.kind in _NEVER_FIRST or (table_id, message.schema_digest) not in self._known.schemas:
+            return None
+        return self._advanced(current.digest, record, message)
+
+    def _first_schema(self, record: RawRecord, message: RawMessage) -> SchemaId | None:
+        """That of a table's first message."""
+        versions = self._known.versions(message.table_id)
+        if not versions or (message.table_id, message.schema_digest) not in self._known.schemas:
+            return None if not versions else SchemaId(message.table_id, versions[-1])
+        if message.kind in _NEVER_FIRST:
+            return SchemaId(message.table_id, self._known.version_from(message.table_id, message.schema_digest))
+        return self._advanced(versions[0], record, message)
+
+    def _advanced(self, first: bytes, record: RawRecord, message: RawMessage) -> SchemaId:
+        """The first schema, from `first` on, under which the message can have been written; at most the one that it
+        names.
+        """
+        known, table_id = self._known, message.table_id
+        versions = known.versions(table_id)
+        if not versions:
+            return SchemaId(table_id, first)
+        at = versions.index(known.version_from(table_id, first))
+        end = versions.index(known.version_from(table_id, message.schema_digest))
+        if at >= end:
+            self._passed.add(SchemaId(table_id, message.schema_digest))
+            return SchemaId(table_id, first)
+        written = _Written(record, message, known)
+        while at < end and not written.is_under(versions[at], versions[at + 1]):
+            at += 1
+        return SchemaId(table_id, versions[at])
+
+
+class _Written:
+    """Tells under which schema a message can have been written, by its columns and its time."""
+
+    def __init__(self, record: RawRecord, message: RawMessage, catalog: TableCatalog) -> None:
+        self._record = record
+        self._message = message
+        self._catalog = catalog
+
+    def is_under(self, digest: bytes, following: bytes) -> bool:
+        """Whether it was written under a schema, and not yet under the following one."""
+        message, table_id = self._message, self._message.table_id
+        table, next_table, named = (
+            self._catalog.schema(table_id, each) for each in (digest, following, message.schema_digest)
+        )
+        if message.kind in IMAGE_KINDS:  # they are not written now
+            return False
+        if message.kind == "heartbeat":
+            return _is_between(message.clock, table, next_table)
+        if message.kind in TRUNCATION_KINDS:
+            return _is_between(message.truncation_epoch * 1000, table, next_table)
+        update = self._read(digest)
+        if update is None:
+            return False
+        columns = {name for row in (update.row, update.static) if row is not None for name in row.columns}
+        present = _types(table)
+        if not columns <= present.keys():
+            return False
+        if columns - _types(next_table).keys():
+            return True  # the next one has dropped what is written
+        is_same_key = (table.partition_key, table.clustering) == (named.partition_key, named.clustering)
+        is_same = is_same_key and all(_types(named).get(name) == present[name] for name in columns)
+        return is_same and _is_between(update.source.ts_us, table, next_table)
+
+    def _read(self, digest: bytes) -> RowUpdate | None:
+        """The update read under a schema; None if it cannot be."""
+        message = replace(self._message, schema_digest=digest)
+        try:
+            return row_update(message, self._record, self._catalog.as_of(SchemaId(message.table_id, digest)), 0)
+        except UnreadableError:
+            return None
+
+
+def _is_between(time: int, table: TableMetadata, following: TableMetadata) -> bool:
+    """Whether a time (µs) is of the time in which a schema was the newest."""
+    return table.altered_at <= time < following.altered_at
+
+
+def _types(table: TableMetadata) -> dict[str, CqlType]:
+    return {column.name: column.type for column in table.static_columns + table.regular_columns}

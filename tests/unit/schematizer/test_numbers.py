@@ -1,0 +1,163 @@
+"""Every number that a request may have, beyond 32 and 64 bits: the answers are those of Confluent's registry, no
+database's words reach a client, and nothing fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from schematizer.application import REST_PATH, WATSON_PATH
+from tests.support.schematizer.secured import RECORD, Secured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fastapi.testclient import TestClient
+    from httpx import Response
+
+SUBJECT = "cdc.shop.orders-value"
+LARGE = (
+    2**31,
+    2**32 + 1,
+    2_251_799_813_685_248,
+    2**63 - 1,
+    2**63,
+    2**64 + 1,
+    10**30,
+    -(2**31) - 1,
+    -(2**63) - 1,
+    -(10**30),
+)
+DIGITS = "9" * 5000
+SAYS = ("sqlite", "integer too large", "python int", "overflow", "psycopg", "traceback", "out of range for type")
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    secured = Secured(tmp_path_factory.mktemp("numbers"))
+    secured.store.register(SUBJECT, RECORD)
+    return secured.client(secured.admin, raise_server_exceptions=False)
+
+
+def refused(answer: Response) -> Response:
+    assert answer.status_code < 500, answer.text
+    assert not [word for word in SAYS if word in answer.text.lower()], answer.text
+    return answer
+
+
+@pytest.mark.parametrize("number", [*LARGE, DIGITS])
+@pytest.mark.parametrize("part", ["", "/schema", "/versions", "/subjects"])
+def test_an_id_that_no_schema_has(client: TestClient, number: object, part: str) -> None:
+    answer = refused(client.get(f"/schemas/ids/{number}{part}"))
+    assert answer.status_code == 404
+    assert answer.json()["error_code"] == (404 if number == DIGITS else 40403)
+
+
+@pytest.mark.parametrize("number", [*LARGE, DIGITS])
+def test_a_version_that_no_subject_has(client: TestClient, number: object) -> None:
+    for method, path in (
+        ("GET", f"/subjects/{SUBJECT}/versions/{number}"),
+        ("GET", f"/subjects/{SUBJECT}/versions/{number}/schema"),
+        ("DELETE", f"/subjects/{SUBJECT}/versions/{number}"),
+        ("POST", f"/compatibility/subjects/{SUBJECT}/versions/{number}"),
+    ):
+        body = {"schema": '"int"'} if method == "POST" else None
+        answer = refused(client.request(method, path, json=body))
+        assert (answer.status_code, answer.json()["error_code"]) == (422, 42202)
+
+
+@pytest.mark.parametrize("number", LARGE)
+def test_a_body_of_a_registration(client: TestClient, number: int) -> None:
+    for field in ("id", "version"):
+        answer = refused(client.post("/subjects/other-value/versions", json={"schema": '"int"', field: number}))
+        assert (answer.status_code, answer.json()["error_code"]) == (422, 42205)
+
+
+@pytest.mark.parametrize("number", LARGE)
+@pytest.mark.parametrize("path", ["producers", "consumers"])
+def test_the_frequency_of_a_client(client: TestClient, path: str, number: int) -> None:
+    body = {"team": "t", "service": "s", "topic": "cdc.shop.orders", "expected_frequency_seconds": number}
+    body |= {"schema_id": 1} if path == "producers" else {"consumer_group": "g"}
+    answer = refused(client.post(f"{REST_PATH}/{path}", json=body))
+    assert (answer.status_code, answer.json()["error"]) == (422, "invalid")
+
+
+def operations(openapi: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in openapi["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def is_number(schema: dict[str, Any]) -> bool:
+    return schema.get("type") in ("integer", "number") or any(map(is_number, schema.get("anyOf", ())))
+
+
+def numeric_bodies(openapi: dict[str, Any], operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each numeric property of the body, and the body's schema."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+    model = openapi["components"]["schemas"].get(name, {})
+    for field, schema in model.get("properties", {}).items():
+        if is_number(schema):
+            yield field, model
+
+
+EXAMPLES = {"string": "x", "integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
+
+
+def test_every_number_of_the_document(client: TestClient) -> None:
+    """Each parameter and each property of a body that is a number, with each large number."""
+    openapi = client.get(f"{REST_PATH}/openapi.json").json()
+    asked = 0
+    for method, path, operation in operations(openapi):
+        parameters = operation.get("parameters", [])
+        values = {each["name"]: _example(each) for each in parameters}
+        for wanted in (each for each in parameters if is_number(each["schema"])):
+            for number in (*LARGE, DIGITS):
+                given = {**values, wanted["name"]: number}
+                asked += 1
+                _ask(client, method, REST_PATH + path, parameters, given, None)
+        for field, model in numeric_bodies(openapi, operation):
+            body = {name: EXAMPLES.get(each.get("type", ""), "x") for name, each in model["properties"].items()}
+            for number in LARGE:
+                asked += 1
+                _ask(client, method, REST_PATH + path, parameters, values, {**body, field: number})
+    assert asked > 50
+
+
+def _example(parameter: dict[str, Any]) -> object:
+    return 1 if is_number(parameter["schema"]) else "cdc.shop.orders"
+
+
+def _ask(
+    client: TestClient,
+    method: str,
+    path: str,
+    parameters: list[dict[str, Any]],
+    given: dict[str, object],
+    body: dict[str, Any] | None,
+) -> None:
+    filled = path
+    for each in parameters:
+        if each["in"] == "path":
+            filled = filled.replace("{" + each["name"] + "}", str(given[each["name"]]))
+    query = {each["name"]: given[each["name"]] for each in parameters if each["in"] == "query" and each.get("required")}
+    query |= {name: value for name, value in given.items() if is_asked(parameters, name, value)}
+    refused(client.request(method, filled, params=query, json=body))
+
+
+def is_asked(parameters: list[dict[str, Any]], name: str, value: object) -> bool:
+    """Whether it is the large number of a query."""
+    return value not in (1, "cdc.shop.orders") and any(
+        each["name"] == name and each["in"] == "query" for each in parameters
+    )
+
+
+@pytest.mark.parametrize("number", [*LARGE, DIGITS])
+def test_watson(client: TestClient, number: object) -> None:
+    for path in (f"schemas/{number}", f"topics?part={number}", f"clients?part={number}", f"?part={number}"):
+        refused(client.get(f"{WATSON_PATH}/{path}"))
+    for path in (f"notes/{number}", f"notes/{number}/remove"):
+        refused(client.post(f"{WATSON_PATH}/{path}", data={"text": "x"}))
