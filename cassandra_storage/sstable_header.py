@@ -105,9 +105,7 @@ def _check_columns(
             raise _another(table, column, found_type.type)
         if column.kind is ColumnKind.CLUSTERING and column.is_reversed != found_type.is_reversed:
             order = "descending" if found_type.is_reversed else "ascending"
-            raise FormatError(
-                f"the header has {order} values of {column.name!r}: {table.qualified_name} is another table"
-            )
+            raise FormatError(f"the header has {order} values of {column.name!r}: {table.qualified_name} is another table")
 
 
 def _another(table: TableMetadata, column: ColumnMetadata, written: CqlType) -> FormatError:

@@ -127,10 +127,10 @@ class Operations:
             silent = monotonic() - self._last_beat
             problem = self._problem()
             is_well = silent < self._health_seconds and not problem
-            answer: dict[str, Any] = {"ok": is_well, "loop_seconds_ago": round(silent, 1)}
+            health: dict[str, Any] = {"ok": is_well, "loop_seconds_ago": round(silent, 1)}
             if problem:
-                answer["problem"] = problem
-            return _json(start_response, answer, is_well=is_well)
+                health["problem"] = problem
+            return _json(start_response, health, is_well=is_well)
         if path == "/status":
             return _json(start_response, self._status())
         start_response("404 Not Found", [("Content-Type", "text/plain")])
