@@ -14,7 +14,7 @@ CHOICES = (
     Choice("state", "bench.state", "4", "Whether an update's cost grows with the state, 10^5 to 3*10^6 rows", _MORE),
     Choice("moves", "bench.state_moves", "5", "Ten moves of a 10^6-row partition between two workers", _MORE),
     Choice("restore", "bench.restore", "5", "How fast a worker restores a state of 2 GB, from a folder and S3", _MORE),
-    Choice("idle", "bench.idle", "8", "What 400 idle raw partitions cost: CPU, memory, latency", _MORE),
+    Choice("tables", "bench.tables", "40", "What 25, 250 and 1,000 tables cost: idle, latency, restart", _MORE),
     Choice("sizes", "bench.sizes", "1", "Bytes of a write in the log, the topics and the state; no servers"),
     Choice(
         "wide",

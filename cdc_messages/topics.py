@@ -37,8 +37,15 @@ def tables_topic(prefix: str) -> str:
     return f"{prefix}.tables"
 
 
+def watermarks_topic(prefix: str) -> str:
+    """The compacted topic that says how far each publisher has published (cdc_messages.watermarks)."""
+    return f"{prefix}.watermarks"
+
+
 class TopicCollision(NamedTuple):
-    """Two topics whose names Kafka does not distinguish, and the owner of each (`keyspace.table`, or `schemas`)."""
+    """Two topics whose names Kafka does not distinguish, and the owner of each (`keyspace.table`, `schemas` or
+    `watermarks`).
+    """
 
     owner: str
     topic: str
@@ -81,6 +88,7 @@ def check_length(topic: str) -> str:
 
 def _topics(prefix: str, tables: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     yield "schemas", tables_topic(prefix)
+    yield "watermarks", watermarks_topic(prefix)
     for keyspace, table in sorted(set(tables)):
         owner = f"{keyspace}.{table}"
         yield owner, raw_topic(prefix, keyspace, table)

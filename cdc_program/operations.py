@@ -46,6 +46,7 @@ class Operations:
     `registry` has its metrics. Its loop calls `beat`. `status` returns the JSON object of /status. `commands`: by
     path; each gets the strings of a request and returns a JSON object. `health_seconds`: how long a round of the loop
     may take. `has_core`: whether the program can use the native core, so that the metrics say whether it does.
+    `problem`: why the program is not well, although its loop runs; empty if it is.
     """
 
     def __init__(  # noqa: PLR0913 - what differs by keyword
@@ -57,6 +58,7 @@ class Operations:
         commands: Mapping[str, Command] | None = None,
         health_seconds: float = HEALTH_SECONDS,
         has_core: bool = True,
+        problem: Callable[[], str] = str,
     ) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -74,6 +76,7 @@ class Operations:
         self._status = status
         self._commands = commands or {}
         self._health_seconds = health_seconds
+        self._problem = problem
         self._last_beat = monotonic()
         self._server: WSGIServer | None = None
 
@@ -122,8 +125,12 @@ class Operations:
             return answer
         if path == "/health":
             silent = monotonic() - self._last_beat
-            is_well = silent < self._health_seconds
-            return _json(start_response, {"ok": is_well, "loop_seconds_ago": round(silent, 1)}, is_well=is_well)
+            problem = self._problem()
+            is_well = silent < self._health_seconds and not problem
+            health: dict[str, Any] = {"ok": is_well, "loop_seconds_ago": round(silent, 1)}
+            if problem:
+                health["problem"] = problem
+            return _json(start_response, health, is_well=is_well)
         if path == "/status":
             return _json(start_response, self._status())
         start_response("404 Not Found", [("Content-Type", "text/plain")])

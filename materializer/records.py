@@ -45,6 +45,14 @@ class RawRecord(NamedTuple):
     timestamp_ms: int
 
 
+class WatermarkRecord(RawRecord):
+    """A heartbeat that a worker has made of a publisher's watermark. It is no message of the raw partition: all of
+    those before `offset` must be folded before it, and none after it is skipped by it.
+    """
+
+    __slots__ = ()
+
+
 class Arrival(NamedTuple):
     """A record with its decoded message, and the time of the raw partition at which it arrived."""
 
@@ -82,6 +90,21 @@ class UnreadableError(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class Rest(NamedTuple):
+    """While a raw partition rests, a watermark changes nothing in its state, and it need not be folded.
+
+    due_ms: the time of raw messages from which on any watermark makes the fold emit or store something; None: no time.
+    purge_ms: the time from which on a fold may purge something, or end what waits for publishers; None: no time.
+    hosts: the CRC-32 of each publisher's host id that the state knows. Another publisher's watermark must be stored.
+    rules: a hash of the schemas and settings under which this holds.
+    """
+
+    due_ms: int | None
+    purge_ms: int | None
+    hosts: frozenset[int]
+    rules: int
 
 
 class Message(NamedTuple):

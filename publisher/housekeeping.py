@@ -1,4 +1,4 @@
-"""What the publisher does besides reading: acknowledgements, the saved position, heartbeats, status, node checks."""
+"""What the publisher does besides reading: acknowledgements, the saved position, watermarks, status, node checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from publisher.acknowledgements import Acknowledgements
-from publisher.heartbeats import HeartbeatSender
+from publisher.heartbeats import WatermarkSender
 from publisher.interval import Interval
 from publisher.memory import release_free_memory
 from publisher.segment_cleanup import SegmentCleanup
@@ -42,7 +42,7 @@ class Housekeeping:
         self._beat = beat
         self._acknowledgements = Acknowledgements(kafka, node.positions, status.progress)
         self._cleanup = SegmentCleanup(node.tails.folder, node, status.progress)
-        self._heartbeats = HeartbeatSender(settings.heartbeat_seconds, node, kafka)
+        self._watermarks = WatermarkSender(settings.heartbeat_seconds, node, kafka)
         self._save_interval = Interval(SAVE_SECONDS, now)
         self._status_interval = Interval(STATUS_SECONDS, now)
         self._node_check_interval = Interval(NODE_CHECK_SECONDS, now)
@@ -57,7 +57,7 @@ class Housekeeping:
             self._node.positions.save()
             self._cleanup.dispose_of_finished(now)
         if self._status_interval.is_due(now):
-            self._heartbeats.send_due(now)
+            self._watermarks.send_if_due(now)
             self._log_progress(now)
             space = self._status.collect(now)
             self._cleanup.relieve_cdc_raw(space)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_messages.topics import raw_topic, tables_topic
+from cdc_messages.topics import raw_topic, tables_topic, watermarks_topic
 from cdc_program.cassandra import connect, live_settings, peer_datacenters, read_node
 from cdc_program.errors import CdcError, Code
 from publisher.kafka.topic_admin import TopicAdmin
@@ -160,6 +160,8 @@ def _find_kafka_problems(settings: Settings, tables: Iterable[tuple[str, str]]) 
     admin = TopicAdmin(settings.kafka)
     try:
         admin.check_reachable()
-        return admin.find_missing_rights([tables_topic(prefix), *(raw_topic(prefix, *table) for table in tables)])
+        return admin.find_missing_rights(
+            [tables_topic(prefix), watermarks_topic(prefix), *(raw_topic(prefix, *table) for table in tables)]
+        )
     except CdcError as error:
         return [error.problem]

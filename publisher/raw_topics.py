@@ -106,6 +106,7 @@ class RawTopics:
         self._sender = sender
         self._ids = ids
         self._tables_topic = names.tables_topic(prefix)
+        self.watermarks_topic = names.watermarks_topic(prefix)
         self._open: dict[bytes, RawTopic] = {}
         self.opened = 0
         self._partitions: dict[str, int] = {}
@@ -114,11 +115,12 @@ class RawTopics:
         self.requests: dict[bytes, int] = {}
 
     def open_tables_topic(self) -> None:
-        """Create or check the topic of table schemas, and read it. CdcError if Kafka is unreachable or refuses, or if
-        another Cassandra cluster publishes under the same prefix.
+        """Create or check the topics of table schemas and of watermarks, and read the first. CdcError if Kafka is
+        unreachable or refuses, or if another Cassandra cluster publishes under the same prefix.
         """
         self._admin.check_reachable()
         self._admin.ensure_tables_topic(self._tables_topic)
+        self._admin.ensure_watermarks_topic(self.watermarks_topic)
         latest, self._read_to = self._admin.read_latest_values(self._tables_topic)
         self._check_cluster(latest.values())
         self._sent_schemas = latest

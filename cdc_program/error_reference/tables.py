@@ -59,7 +59,7 @@ EXPLANATIONS = {
     ),
     Code.PUBLISHER_STALLED: Explanation(
         "Stalled publisher",
-        meaning="""A warning: for `materializer.stalled_publisher_seconds` a raw topic has had no heartbeat of a
+        meaning="""A warning: for `materializer.stalled_publisher_seconds` a raw topic has had no watermark of a
         publisher that sent to it before. Changes of other nodes go on. Tombstones are not purged, because its log may
         hold an older write that they shadow; the state grows.""",
         cause="The publisher does not run or cannot reach Kafka, or its node is gone.",

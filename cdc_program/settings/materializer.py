@@ -39,8 +39,9 @@ class MaterializerSettings(JobSettings):
     idle_commit_seconds: Annotated[
         float,
         Field(
-            description="Maximum time until a worker folds the heartbeats of an idle raw partition and commits their "
-            "offsets (s). Idle: without other messages, and without a timer that is due.",
+            description="Minimum time between two folds of an idle raw partition that only purge (s), and maximum time "
+            "for which heartbeats of older publishers wait. Idle: without other messages, and without a timer that is "
+            "due.",
             ge=0,
         ),
     ] = 60.0
@@ -126,8 +127,8 @@ class MaterializerSettings(JobSettings):
     stalled_publisher_seconds: Annotated[
         float,
         Field(
-            description="Time without a message after which a publisher is reported as stalled (s). It blocks purging. "
-            "A busy raw partition gets a heartbeat every six times `publisher.heartbeat_seconds`.",
+            description="Time without a message or watermark after which a publisher is reported as stalled (s). It "
+            "blocks purging.",
             gt=0,
         ),
     ] = 3600.0

@@ -47,8 +47,8 @@ class PublisherSettings(Table):
     heartbeat_seconds: Annotated[
         float,
         Field(
-            description="Idle time of a raw partition after which the publisher sends it a heartbeat (s); 0 for no "
-            "heartbeats.",
+            description="Interval at which the publisher sends its watermark: how far Kafka has the node's log (s). "
+            "0 for never; then rows of idle tables do not expire, and nothing is purged.",
             ge=0,
         ),
     ] = 10.0

@@ -35,7 +35,7 @@ class Committer:
     def commit_chunk(self, before: Position, offset: int, result: ChunkResult, messages: Iterable[Message]) -> Position:
         """Send the messages of a folded chunk and commit the new state together with `offset`: the new position."""
         started = time.monotonic()
-        after = before._replace(offset=offset, version=next_version(before.version))
+        after = before._replace(offset=offset, version=next_version(before.version), rest=None)
         head = Head(after.version, after.offset, result.now_ms, after.partitions)
         changelog = Changelog(head, before.version, before.offset, result.writes)
         self._transactions.begin()

@@ -36,6 +36,7 @@ from materializer.exactly_once.clock_check import check_clock
 from materializer.exactly_once.committer import Committer
 from materializer.exactly_once.position import Position, check_topic
 from materializer.fault_points import FaultPoint, reach
+from materializer.records import Rest, WatermarkRecord
 from materializer.store.unused import DiskUse
 from materializer.store.versions import NOTHING
 
@@ -61,8 +62,8 @@ class Report(NamedTuple):
 
     `stalled_publishers`: ids of publishers that have sent nothing for too long. `dead_letters`: how many messages were
     dead-lettered. `native`: how many messages the native core has folded. `read`, `written`: bytes from and to the
-    checkpoint location. `versions`: how many versions of the state were stored. `next_timer_ms`: as
-    Processor.next_timer_ms. `left`: how many of the last messages given are not folded yet, since the time was over.
+    checkpoint location. `versions`: how many versions of the state were stored. `rest`: as
+    Processor.rest. `left`: how many of the last messages given are not folded yet, since the time was over.
     `state_bytes`: what its local state takes. `disk`: what all states of the worker's machine take, if they were
     measured since the last report. `running_snapshots`, `lost_hosts`: as ChunkResult's of the last chunk. `ops`: how
     many changes of each operation. `commit_seconds`: how long of `seconds` steps 3 to 6 took, without the fold.
@@ -81,7 +82,7 @@ class Report(NamedTuple):
     read: int = 0
     written: int = 0
     versions: int = 0
-    next_timer_ms: int | None = None
+    rest: Rest | None = None
     native: int = 0
     left: int = 0
     state_bytes: int = 0
@@ -179,7 +180,7 @@ class PartitionTask:
             position = position or self._adopt(chunk[0].offset, processor.shape)
             todo = self._new_records(position, chunk, processor.shape)
             while todo:
-                first = todo[0].offset
+                first = position.offset
                 position, result = self._fold(position, todo, processor)
                 report = report.with_chunk(first, position.offset, result)
                 todo = todo[len(todo) - result.left :]
@@ -194,10 +195,10 @@ class PartitionTask:
         """The report with what is known at the end, which is also the time for a snapshot."""
         if not report.chunks:
             return report
-        timer = processor.next_timer_ms(self._state.local)
+        rest = processor.rest(self._state.local)
         self._state.store_snapshot_if_due(position.version)
         seconds = time.monotonic() - started
-        return report._replace(seconds=seconds, commit_seconds=self._committer.seconds, next_timer_ms=timer)
+        return report._replace(seconds=seconds, commit_seconds=self._committer.seconds, rest=rest)
 
     def state_bytes(self) -> int:
         """What the local state takes on this machine."""
@@ -241,7 +242,8 @@ class PartitionTask:
         check_topic(position, shape, self._raw_partition)
         if first > position.offset:
             raise raw_messages_skipped(self._raw_partition, position.offset, first)
-        found = chunk[max(0, position.offset - first) :]
+        found = [each for each in chunk if each.offset >= position.offset or type(each) is WatermarkRecord]
+        check_watermarks(self._raw_partition, position.offset, found)
         if position.reshards:
             check_placement(self._raw_partition, found, shape.partitions)
         return found
@@ -255,15 +257,17 @@ class PartitionTask:
         result = processor.fold(self._state.local, records)
         reach(FaultPoint.AFTER_FOLD if not result.left else FaultPoint.AFTER_PART_FOLD)
         check_clock(self._raw_partition, before, result, 1000 * self._wall_clock(), self._settings.max_clock_ahead_ms)
-        offset = records[0].offset + len(records) - result.left
+        offset = _offset_after(position.offset, records[: len(records) - result.left])
         if result.writes:
             messages = processor.messages(self._raw_partition, result)
             position = self._committer.commit_chunk(position, offset, result, messages)
             if result.moved_to:
                 _logger.info("rows moved", partition=str(self._raw_partition), topic=result.moved_to, offset=offset)
         else:
-            position = position._replace(offset=offset)
-            self._committer.commit_position(position)
+            after = position._replace(offset=offset, rest=processor.rest(self._state.local))
+            if after != position:
+                self._committer.commit_position(after)
+            position = after
         return position, result
 
     def _restore(self, position: Position) -> Head | None:
@@ -282,10 +286,26 @@ class PartitionTask:
 
 def check_contiguous(raw_partition: RawPartition, chunk: Sequence[RawRecord]) -> None:
     """Raise CdcError(RAW_SKIPPED) if an offset is missing between two records."""
-    first, last = chunk[0].offset, chunk[-1].offset
-    if last - first + 1 != len(chunk):
-        gap = next(a.offset for a, b in pairwise(chunk) if b.offset != a.offset + 1)
-        raise raw_messages_skipped(raw_partition, gap + 1, chunk[gap - first + 1].offset)
+    read = [each.offset for each in chunk if type(each) is not WatermarkRecord]
+    if read and read[-1] - read[0] + 1 != len(read):
+        gap, following = next((a, b) for a, b in pairwise(read) if b != a + 1)
+        raise raw_messages_skipped(raw_partition, gap + 1, following)
+
+
+def check_watermarks(raw_partition: RawPartition, offset: int, records: Iterable[RawRecord]) -> None:
+    """Raise CdcError(RAW_SKIPPED) if a watermark would be folded before a message that it speaks of. offset: of the
+    first of the messages.
+    """
+    for record in records:
+        if type(record) is not WatermarkRecord:
+            offset = record.offset + 1
+        elif record.offset > offset:
+            raise raw_messages_skipped(raw_partition, offset, record.offset)
+
+
+def _offset_after(offset: int, folded: Sequence[RawRecord]) -> int:
+    """The next offset once these records are folded from `offset` on."""
+    return next((each.offset + 1 for each in reversed(folded) if type(each) is not WatermarkRecord), offset)
 
 
 def check_placement(raw_partition: RawPartition, records: Iterable[RawRecord], count: int) -> None:

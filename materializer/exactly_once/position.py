@@ -19,7 +19,8 @@ from materializer.errors import (
     reshard_unfinished,
     topic_recreated,
 )
-from materializer.records import RawPartition, TopicShape
+from materializer.exactly_once.rest import rest_from_json, rest_to_json
+from materializer.records import RawPartition, Rest, TopicShape
 
 FORMAT_VERSION = 1
 RESHARDING = (-1, -1)
@@ -42,6 +43,7 @@ class Position(NamedTuple):
     in_progress: set while a command works on the raw topic, which stops everything else. `state reshard` sets
     RESHARDING until the state is redistributed; then the first and the next offset of the raw messages that are in no
     state yet. `rebuild` sets REBUILDING; the state must not be used any more.
+    rest: how long the raw partition may sleep; None if that is not known.
     """
 
     offset: int
@@ -51,11 +53,13 @@ class Position(NamedTuple):
     refreshes: int = 0
     reshards: int = 0
     in_progress: tuple[int, int] | None = None
+    rest: Rest | None = None
 
 
 def encode(position: Position) -> str:
     """The metadata of a committed offset."""
-    return json.dumps({"format": FORMAT_VERSION, **position._asdict()}, separators=(",", ":"))
+    fields = {**position._asdict(), "rest": rest_to_json(position.rest)}
+    return json.dumps({"format": FORMAT_VERSION, **fields}, separators=(",", ":"))
 
 
 def decode(offset: int, metadata: str | None, raw_partition: RawPartition) -> Position:
@@ -75,6 +79,7 @@ def decode(offset: int, metadata: str | None, raw_partition: RawPartition) -> Po
             int(fields["refreshes"]),
             int(fields["reshards"]),
             _in_progress(fields["in_progress"]),
+            rest_from_json(fields.get("rest")),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise _foreign_metadata(raw_partition, offset, "has no metadata of the materializer") from error

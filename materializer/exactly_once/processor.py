@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
-    from materializer.records import Change, Message, RawPartition, RawRecord, TopicShape
+    from materializer.records import Change, Message, RawPartition, RawRecord, Rest, TopicShape
     from materializer.rows.overlay import StateReader
     from materializer.rows.published import Published
 
@@ -40,8 +40,8 @@ class Processor(ABC):
         """The messages that dead-letter these raw messages of the raw partition, or resolve them; none by default."""
         return iter(())
 
-    def next_timer_ms(self, _state: StateReader) -> int | None:
-        """When, in the time of raw messages, the state next has something to do without a message; None for never."""
+    def rest(self, _state: StateReader) -> Rest | None:
+        """How long the state has nothing to do without a message; None if that is not known."""
         return None
 
     def messages(self, raw_partition: RawPartition, result: ChunkResult) -> Iterator[Message]:

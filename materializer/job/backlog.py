@@ -1,7 +1,9 @@
 """The raw messages that a worker has read but not folded, and which raw partitions are ready to be folded.
 
 Folding costs a transaction, and most heartbeats change nothing. So heartbeats wait, as long as the only effect is that
-a position is committed later. Whether a raw partition is ready depends on the brokers' timestamps, as in the fold.
+a position is committed later. A watermark, which is a heartbeat of all raw partitions, is not even taken note of where
+it changes nothing: such a raw partition sleeps. Whether a raw partition has work depends on the brokers' timestamps, as
+in the fold.
 """
 
 from __future__ import annotations
@@ -10,14 +12,15 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cdc_messages.raw import is_heartbeat
+from materializer.records import WatermarkRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from materializer.exactly_once.partition_task import Report
-    from materializer.records import RawPartition, RawRecord
+    from materializer.job.watermarks import Heartbeat
+    from materializer.records import RawPartition, RawRecord, Rest
 
-_READY = 0  # ready with the next message, whatever it is
 _SPREAD = 0.25  # of the time that heartbeats wait: raw partitions that start together drift apart
 
 
@@ -26,18 +29,22 @@ class _PartitionBacklog:
 
     size: the bytes of their values.
     non_heartbeats: how many of the records are not heartbeats.
-    next_timer_ms: as Report's.
+    rest: as Report's. None: it is ready with the next message, whatever it is.
+    is_new: it has no state and no message yet.
+    seen: the offset up to which watermarks count: the next one to come.
     folded_at: when the raw partition was last folded or was added.
     """
 
-    __slots__ = ("folded_at", "max_wait", "newest_ms", "next_timer_ms", "non_heartbeats", "records", "size")
+    __slots__ = ("folded_at", "is_new", "max_wait", "newest_ms", "non_heartbeats", "records", "rest", "seen", "size")
 
-    def __init__(self, folded_at: float, max_wait: float) -> None:
+    def __init__(self, rest: Rest | None, folded_at: float, max_wait: float, *, is_new: bool) -> None:
         self.records: list[RawRecord] = []
         self.size = 0
         self.non_heartbeats = 0
         self.newest_ms = 0
-        self.next_timer_ms: int | None = _READY
+        self.rest = rest
+        self.is_new = is_new
+        self.seen = 0
         self.folded_at = folded_at
         self.max_wait = max_wait
 
@@ -55,7 +62,22 @@ class _PartitionBacklog:
 
     @property
     def is_due(self) -> bool:
-        return bool(self.records) and self.next_timer_ms is not None and self.newest_ms >= self.next_timer_ms
+        return bool(self.records) and self.is_due_at(self.newest_ms)
+
+    def is_due_at(self, ms: int) -> bool:
+        """Whether a message of this time is to be folded at once."""
+        return self.rest is None or (self.rest.due_ms is not None and ms >= self.rest.due_ms)
+
+    def has_work(self, heartbeats: Sequence[Heartbeat], now: float) -> bool:
+        """Whether these heartbeats may change something in the state."""
+        newest_ms = max(each.timestamp_ms for each in heartbeats)
+        if self.is_new or self.is_due_at(newest_ms):
+            return not self.is_new
+        assert self.rest is not None
+        if not self.rest.hosts.issuperset(each.host for each in heartbeats):
+            return True
+        purge_ms = self.rest.purge_ms
+        return purge_ms is not None and newest_ms >= purge_ms and now - self.folded_at >= self.max_wait
 
 
 class RawBacklog:
@@ -81,9 +103,10 @@ class RawBacklog:
         active = [each for each in self._backlogs.values() if each.non_heartbeats]
         return sum(len(each.records) for each in active), sum(each.size for each in active)
 
-    def add(self, raw_partition: RawPartition, now: float) -> None:
+    def add(self, raw_partition: RawPartition, now: float, rest: Rest | None = None, *, is_new: bool = False) -> None:
+        """rest: of its committed state; None if it is not known. is_new: it has never had a message."""
         spread = _SPREAD * crc32(str(raw_partition).encode()) / 2**32
-        self._backlogs[raw_partition] = _PartitionBacklog(now, self._max_wait * (1 - spread))
+        self._backlogs[raw_partition] = _PartitionBacklog(rest, now, self._max_wait * (1 - spread), is_new=is_new)
 
     def remove(self, raw_partition: RawPartition) -> None:
         self._backlogs.pop(raw_partition, None)
@@ -92,11 +115,36 @@ class RawBacklog:
         """Add records that were read."""
         self._backlogs[raw_partition].append(records)
 
-    def mark_ready(self, topic: str) -> None:
-        """Fold the topic's raw partitions with their next message: the table's schemas have changed."""
+    def mark_ready(self, topics: Collection[str]) -> None:
+        """Fold the topics' raw partitions with their next message: the tables' schemas have changed."""
         for raw_partition, backlog in self._backlogs.items():
-            if raw_partition.topic == topic:
-                backlog.next_timer_ms = _READY
+            if raw_partition.topic in topics:
+                backlog.rest = None
+
+    def wake(self, raw_partitions: Iterable[RawPartition]) -> None:
+        """Fold those of the raw partitions that are here with the next heartbeat, also without any message before."""
+        for raw_partition in raw_partitions:
+            if raw_partition in self._backlogs:
+                self._backlogs[raw_partition].rest = None
+                self._backlogs[raw_partition].is_new = False
+
+    def new_heartbeats(
+        self, raw_partition: RawPartition, heartbeats: Sequence[Heartbeat], now: float
+    ) -> Sequence[Heartbeat]:
+        """Those of the heartbeats that the raw partition has not had, if they may change something in its state."""
+        backlog = self._backlogs[raw_partition]
+        if not backlog.has_work(heartbeats, now):
+            return ()
+        return [each for each in heartbeats if each.at >= backlog.seen]
+
+    def append_heartbeats(self, raw_partition: RawPartition, end: int, heartbeats: Sequence[Heartbeat]) -> None:
+        """Fold these heartbeats at once, after all messages that are there. end: all messages before this offset are
+        read.
+        """
+        backlog = self._backlogs[raw_partition]
+        backlog.append([WatermarkRecord(b"", each.value, end, each.timestamp_ms) for each in heartbeats])
+        backlog.seen = max(each.at for each in heartbeats) + 1
+        backlog.rest = None
 
     def active(self) -> list[RawPartition]:
         """The active raw partitions, the one folded longest ago first."""
@@ -126,7 +174,8 @@ class RawBacklog:
         backlog = self._backlogs[raw_partition]
         backlog.remove_first(records)
         backlog.folded_at = now
-        backlog.next_timer_ms = _READY if report.versions else report.next_timer_ms
+        backlog.is_new = False
+        backlog.rest = None if report.versions else report.rest
 
     def _by_age(self, raw_partitions: Iterable[RawPartition]) -> list[RawPartition]:
         return sorted(raw_partitions, key=lambda each: self._backlogs[each].folded_at)

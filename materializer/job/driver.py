@@ -68,7 +68,7 @@ class Status(Protocol):
 
     stopped: StoppedPartitions
 
-    def follow(self, raw_partitions: Sequence[RawPartition], /) -> None: ...
+    def follow(self, raw_partitions: Sequence[RawPartition], pending: int, /) -> None: ...
 
     def wait_because(self, problem: str, /) -> None: ...
 
@@ -150,7 +150,7 @@ class BatchDriver:
             return
         raw_partitions = self._known_raw_partitions(plan)
         self._stopped.forget_all_but(raw_partitions)
-        self._status.follow(raw_partitions)
+        self._status.follow(raw_partitions, len(self._planner.pending))
         self.stop_raw_partitions(self._topic_failures(raw_partitions))
         if self._offset_refresh is not None and self._offset_refresh.is_due:
             self._refresh_offsets(self._offset_refresh, plan)
@@ -237,12 +237,13 @@ class BatchDriver:
         workers = self._workers.list_workers(sum(shape.partitions for shape in plan.shapes.values()))
         max_messages = max(1, self._settings.max_offsets_per_trigger // len(workers))
         assignments: dict[str, Assignment] = {}
-        pending = self._planner.pending
+        pending, stopped = self._planner.pending, self._stopped.all()
         for worker, placed in self._placement.assign(list_raw_partitions(plan.shapes), workers).items():
             assigned = tuple(each for each in placed if each.topic not in pending and self._stopped.may_run(each))
             if assigned:
                 seconds = min(_BATCH_SECONDS, self._settings.task_seconds)
-                assignments[worker] = Assignment(assigned, max_messages, seconds)
+                retried = tuple(each for each in assigned if each in stopped)
+                assignments[worker] = Assignment(assigned, max_messages, seconds, retried)
         if not assignments:
             self._stop.wait(_BATCH_SECONDS)
             return []

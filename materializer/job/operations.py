@@ -8,7 +8,7 @@ from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from prometheus_client.metrics_core import Metric
 
@@ -28,8 +28,10 @@ class ShownStatus(Protocol):
     def metrics(self) -> Iterator[Metric]: ...
 
 
-def job_operations(settings: JobSettings, status: ShownStatus) -> Operations:
-    """/metrics, /health, /status, and /retry, which makes the next try of stopped partitions happen now."""
+def job_operations(settings: JobSettings, status: ShownStatus, problem: Callable[[], str] = str) -> Operations:
+    """/metrics, /health, /status, and /retry, which makes the next try of stopped partitions happen now. problem: as
+    that of Operations.
+    """
 
     def retry(names: list[str]) -> dict[str, Any]:
         known = {str(each): each for each in status.stopped.all()}
@@ -38,6 +40,8 @@ def job_operations(settings: JobSettings, status: ShownStatus) -> Operations:
 
     address, port = settings.operations_address, settings.operations_port
     commands = {"/retry": retry}
-    operations = Operations(address, port, status.as_json, commands=commands, health_seconds=_HEALTH_SECONDS)
+    operations = Operations(
+        address, port, status.as_json, commands=commands, health_seconds=_HEALTH_SECONDS, problem=problem
+    )
     operations.registry.register(Collected(status.metrics))
     return operations

@@ -57,13 +57,14 @@ class TopicPlan:
 class BatchPlan:
     """The plans by raw topic. A raw topic whose table has no known schema has no plan.
 
-    shapes: the shape of every raw topic when the plan was made.
+    shapes: the shape of every raw topic when the plan was made. has_watermarks: whether the topic of watermarks exists.
     """
 
     topics: dict[str, TopicPlan]
     kafka: KafkaSettings
     materializer: MaterializerSettings
     shapes: Mapping[str, TopicShape] = field(default_factory=dict)
+    has_watermarks: bool = False
 
     def processor(self, raw_topic: str) -> Processor:
         """What is done with the raw topic's messages. CdcError(SCHEMA_UNKNOWN) if it has no plan."""
@@ -80,11 +81,13 @@ class Assignment(NamedTuple):
     ends the batch.
 
     max_messages: how many unfolded messages it holds at most, heartbeats of idle raw partitions not counted.
+    retried: those that are stopped still: they do not sleep, so that they tell whether they work.
     """
 
     raw_partitions: tuple[RawPartition, ...]
     max_messages: int
     seconds: float
+    retried: tuple[RawPartition, ...] = ()
 
 
 def list_raw_partitions(shapes: Mapping[str, TopicShape]) -> list[RawPartition]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import structlog
 
-from cdc_messages.topics import change_topic, table_of, tables_topic
+from cdc_messages.topics import change_topic, table_of, tables_topic, watermarks_topic
 from cdc_program.errors import CdcError, Code
 from materializer.errors import changes_of_another_job, trace_of, unexpected
 from materializer.exactly_once.position import Position, check_offset, check_shape, check_topic
@@ -25,7 +26,7 @@ from materializer.job.worker_loop import BatchTask
 from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from cdc_program.settings import Settings
@@ -33,11 +34,25 @@ if TYPE_CHECKING:
     from materializer.job.plan import ChangeTopic, TableSchema
     from materializer.records import RawPartition, TopicShape
 
-    Positions = Mapping[RawPartition, Position | CdcError | None]
+Positions: TypeAlias = "Mapping[RawPartition, Position | CdcError | None]"
 
 _CHANGE_TOPICS_SECONDS = 10.0  # from one look at the change topics to the next
 
 _logger = structlog.get_logger(__name__)
+_QUICK_SECONDS = 1.0  # of work with topics that is never saved
+
+
+class FirstLook(NamedTuple):
+    """What was found out of raw topics before their first plan: the errors of some, the positions of their raw
+    partitions, and the change topics that had messages, of those whose raw topics have no position at all.
+    """
+
+    errors: Mapping[str, CdcError]
+    positions: Positions
+    had_changes: Collection[str]
+
+
+_NOTHING_NEW = FirstLook({}, {}, ())
 
 
 class Planner:
@@ -63,7 +78,13 @@ class Planner:
         self._plans: dict[str, TopicPlan] = {}
         self._stale: set[str] = set()
         self._change_topics = topic_finder(settings, registry, self._topics.make_change_topic)
-        self._asked_at = self._looked_at = time.monotonic()
+        self._is_raw = re.compile(raw_topic_pattern(self._prefix)).match
+        self._has_watermarks = False
+        self._names: frozenset[str] = frozenset()
+        self._described: Mapping[str, TopicShape] = {}
+        self._next_description = self._soon = 0.0
+        self._asked_at = time.monotonic()
+        self._next_look_at_changes = self._asked_at + _CHANGE_TOPICS_SECONDS
         self._kept: set[str] = set()
         self._unpublished: set[str] = set()
         self._plan_making = InBackground[str, TopicPlan](patience)
@@ -80,16 +101,20 @@ class Planner:
 
     def plan_batch(self) -> BatchPlan:
         """Plan a batch. CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
-        self._table_schemas.add(self._reader.read_to_end())
-        shapes = self._describe_topics()
+        if messages := self._reader.read_to_end():
+            self._table_schemas.add(messages)
+            self._next_description = min(self._next_description, self._soon)
+        shapes = self._follow_topics()
         self._ask_again()
         self._notice_recreated_topics()
-        for topic, shape in shapes.items():
+        look = self._look_at_new(shapes)
+        # Tables that were written to before come first after a restart.
+        for topic, shape in sorted(shapes.items(), key=lambda item: item[0] in self._unpublished):
             if topic not in self.errors:
-                self._guard(topic, partial(self._start_plan, topic, shape))
+                self._guard(topic, partial(self._start_plan, topic, shape, look))
         for topic, made in self._plan_making.finished().items():
             self._guard(topic, partial(self._take_plan, topic, made))
-        return BatchPlan(dict(self._plans), self._kafka, self._materializer, shapes)
+        return BatchPlan(dict(self._plans), self._kafka, self._materializer, shapes, self._has_watermarks)
 
     def make_task(self, plan: BatchPlan) -> BatchTask:
         return BatchTask(plan)
@@ -101,6 +126,7 @@ class Planner:
         for topic in topics:
             self.errors.pop(topic, None)
             self._shapes.pop(topic, None)
+            self._next_description = 0.0
         self._stale.update(topics)
 
     def check_registry(self) -> None:
@@ -120,8 +146,9 @@ class Planner:
         raw_partitions = list_raw_partitions(shapes)
         positions = self._read_positions(raw_partitions)
         bounds = self._topics.bounds(raw_partitions)
+        look = self._look_at_new(shapes, positions)
         for topic, shape in shapes.items():  # it must not change from now on
-            self._guard(topic, partial(self._check_shape, topic, shape, positions))
+            self._guard(topic, partial(self._check_shape, topic, shape, look))
         errors: dict[RawPartition, CdcError] = {}
         for raw_partition, position in positions.items():
             try:
@@ -139,6 +166,40 @@ class Planner:
             self._asked_at = time.monotonic()
             self._stale |= self._plans.keys()
 
+    def _follow_topics(self) -> Mapping[str, TopicShape]:
+        """The shapes of the raw topics as they were described last. With very many topics that is not done for each
+        batch: it takes at most 5 % of the time, or a fifth while there are new tables.
+        """
+        began = time.monotonic()
+        if began >= self._next_description:
+            self._described = self._describe_topics()
+            took = time.monotonic() - began
+            self._next_description = time.monotonic() + max(0.0, 20 * took - _QUICK_SECONDS)
+            self._soon = time.monotonic() + max(0.0, 4 * took - _QUICK_SECONDS)
+        return self._described
+
+    def _look_at_new(self, shapes: Mapping[str, TopicShape], positions: Positions | None = None) -> FirstLook:
+        """What must be known of topics that were not checked yet, asked for all of them at once. What fails is the
+        error of each. positions: of all raw partitions, if they have been read.
+        """
+        new = {topic: shape for topic, shape in shapes.items() if topic not in self._shapes.keys() | self.errors.keys()}
+        if not new:
+            return _NOTHING_NEW
+        try:
+            errors = self._topics.check_raw_topics(list(new))
+            if not self._must_fit:
+                return FirstLook(errors, {}, set())
+            found = positions if positions is not None else self._read_positions(list_raw_partitions(new))
+            cold = [
+                topic
+                for topic, shape in new.items()
+                if not any(found[each] for each in list_raw_partitions({topic: shape}))
+            ]
+            had_changes = self._topics.had_messages([change_topic(self._prefix, *table_of(topic)) for topic in cold])
+        except CdcError as error:
+            return FirstLook(dict.fromkeys(new, error), {}, set())
+        return FirstLook(errors, found, had_changes)
+
     def _describe_topics(self) -> dict[str, TopicShape]:
         """The shapes of the raw topics, without those that cannot be described now."""
         shapes: dict[str, TopicShape] = {}
@@ -155,7 +216,9 @@ class Planner:
         return shapes
 
     def _find_raw_topics(self) -> list[str]:
-        return self._topics.matching(raw_topic_pattern(self._prefix))
+        self._names = frozenset(self._topics.partition_counts())
+        self._has_watermarks = watermarks_topic(self._prefix) in self._names
+        return sorted(filter(self._is_raw, self._names))
 
     def _guard(self, topic: str, step: Callable[[], None]) -> None:
         """An error of the step concerns the topic alone."""
@@ -167,42 +230,46 @@ class Planner:
             _logger.exception("raw topic not planned", topic=topic, trace=trace_of(error))
             self.errors[topic] = unexpected(topic, error)
 
-    def _start_plan(self, topic: str, shape: TopicShape) -> None:
-        self._check_shape(topic, shape)
+    def _start_plan(self, topic: str, shape: TopicShape, look: FirstLook) -> None:
+        self._check_shape(topic, shape, look)
         schemas = self._table_schemas.for_table(table_of(topic))
         if schemas and (topic in self._stale or not self._has_plan(topic)):
             self._stale.discard(topic)
             self._plan_making.start(topic, partial(self._make_plan, topic, shape, schemas))
 
     def _make_plan(self, topic: str, shape: TopicShape, schemas: tuple[TableSchema, ...]) -> TopicPlan:
-        # A topic that is created now has had no messages, and its partitions may have no leaders yet.
-        existing = self._topics.partition_counts() if topic in self._unpublished else {}
-        change_topics = self._described(self._change_topics.find_or_create(schemas))
-        for name in {each.name for each in change_topics if each is not None} & existing.keys():
-            self._check_unpublished(topic, name)
+        # A topic that is created now has had no messages, and its partitions may have no leaders yet. The one of the
+        # usual name was checked at the first look.
+        usual = change_topic(self._prefix, *table_of(topic))
+        existing = self._names if topic in self._unpublished else ()
+        change_topics = self._with_shapes(self._change_topics.find_or_create(schemas))
+        others = {each.name for each in change_topics if each is not None and each.name != usual}.intersection(existing)
+        for name in self._topics.had_messages(others):
+            raise changes_of_another_job(self._materializer.group_id, topic, name)
         self._unpublished.discard(topic)
         limit = self._topics.max_message_bytes({each.name for each in change_topics if each is not None})
         return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
 
-    def _described(self, change_topics: tuple[ChangeTopic | None, ...]) -> tuple[ChangeTopic | None, ...]:
+    def _with_shapes(self, change_topics: tuple[ChangeTopic | None, ...]) -> tuple[ChangeTopic | None, ...]:
         """The topics as they are now. One that was deleted since it was found is created again."""
         names = {each.name for each in change_topics if each is not None}
-        for name in names - self._topics.partition_counts().keys():
+        for name in names - self._names:
             self._topics.make_change_topic(name)
         shapes = self._topics.each_shape(names)
         return tuple(each and _with_shape(each, shapes[each.name]) for each in change_topics)
 
     def _notice_recreated_topics(self) -> None:
-        """Plan the raw topics again whose change topics are not those of their plans any more."""
-        if time.monotonic() - self._looked_at < _CHANGE_TOPICS_SECONDS:
+        """Plan the raw topics again whose change topics are not those of their plans any more. With very many topics
+        that takes at most 5 % of the time.
+        """
+        began = time.monotonic()
+        if began < self._next_look_at_changes:
             return
-        self._looked_at = time.monotonic()
         planned = {
             raw_topic: {each.name: each.topic_id for each in plan.change_topics if each is not None}
             for raw_topic, plan in self._plans.items()
         }
-        existing = self._topics.partition_counts()
-        shapes = self._topics.each_shape({name for ids in planned.values() for name in ids if name in existing})
+        shapes = self._topics.each_shape({name for ids in planned.values() for name in ids if name in self._names})
         for raw_topic, ids in planned.items():
             for name, topic_id in ids.items():
                 shape = shapes.get(name)
@@ -210,6 +277,8 @@ class Planner:
                     if topic_id:
                         _logger.warning("change topic deleted", code=Code.CHANGE_TOPIC_RECREATED.text, topic=name)
                     self._stale.add(raw_topic)
+        took = time.monotonic() - began
+        self._next_look_at_changes = time.monotonic() + max(_CHANGE_TOPICS_SECONDS, 20 * took)
 
     def _take_plan(self, topic: str, made: Future[TopicPlan]) -> None:
         try:
@@ -228,28 +297,25 @@ class Planner:
         known = self._plans.get(topic)
         return known is not None and known.schemas == self._table_schemas.for_table(table_of(topic))
 
-    def _check_shape(self, topic: str, shape: TopicShape, positions: Positions | None = None) -> None:
-        """`positions`: of its raw partitions, if they have been read."""
-        known = self._shapes.get(topic)
-        if known is None:
-            self._topics.check_raw_topic(topic)
-            if self._must_fit:
-                raw_partitions = list_raw_partitions({topic: shape})
-                found = positions or self._read_positions(raw_partitions)
-                _check_positions_fit(raw_partitions, found, shape)
-                if not any(found[each] for each in raw_partitions):
-                    self._check_unpublished(topic, change_topic(self._prefix, *table_of(topic)))
-                    self._unpublished.add(topic)
-            self._shapes[topic] = shape
-        else:
-            check_shape(topic, known, shape)
-
-    def _check_unpublished(self, topic: str, changes: str) -> None:
-        """Raise CdcError if the changes of a raw topic without any position were published: they would be published
+    def _check_shape(self, topic: str, shape: TopicShape, look: FirstLook) -> None:
+        """CdcError also if the changes of a raw topic without any position were published: they would be published
         twice.
         """
-        if self._topics.has_had_messages(changes):
-            raise changes_of_another_job(self._materializer.group_id, topic, changes)
+        known = self._shapes.get(topic)
+        if known is not None:
+            check_shape(topic, known, shape)
+            return
+        if topic in look.errors:
+            raise look.errors[topic]
+        if self._must_fit:
+            raw_partitions = list_raw_partitions({topic: shape})
+            _check_positions_fit(raw_partitions, look.positions, shape)
+            if not any(look.positions[each] for each in raw_partitions):
+                changes = change_topic(self._prefix, *table_of(topic))
+                if changes in look.had_changes:
+                    raise changes_of_another_job(self._materializer.group_id, topic, changes)
+                self._unpublished.add(topic)
+        self._shapes[topic] = shape
 
     def _read_positions(self, raw_partitions: list[RawPartition]) -> Positions:
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from cassandra_storage.compact_tables import as_selected
 from cdc_messages.envelope import ChangeEncoder
@@ -11,8 +12,7 @@ from cdc_messages.tables import cluster_name, from_json
 from cdc_program.errors import CdcError, Code
 from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.chunk import fold_chunk
-from materializer.fold.next_timer import next_timer_ms
-from materializer.fold.schema_in_force import SchemaInForce
+from materializer.fold.rest import find_rest
 from materializer.job import collector
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
-    from materializer.records import Change, Message, RawPartition, RawRecord
+    from materializer.records import Change, Message, RawPartition, RawRecord, Rest
     from materializer.rows.overlay import StateReader
     from materializer.rows.published import Published
 
@@ -48,6 +48,7 @@ class TableProcessor(Processor):
         dead_letters: DeadLetterWriter,
     ) -> None:
         self.shape = shape
+        self.mark = 0  # as rules_mark
         self._catalog = catalog
         self._rules = rules
         self._changes = changes
@@ -65,10 +66,8 @@ class TableProcessor(Processor):
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._dead_letters.messages(raw_partition, letters)
 
-    def next_timer_ms(self, state: StateReader) -> int | None:
-        if not SchemaInForce(state, self._catalog).is_newest:
-            return 0  # the next message may name the newest schema, also a heartbeat
-        return next_timer_ms(state, self._rules.reorder_ms)
+    def rest(self, state: StateReader) -> Rest | None:
+        return find_rest(state, self._catalog, self._rules, self.mark)
 
 
 def table_processor(plan: BatchPlan, raw_topic: str) -> TableProcessor:
@@ -85,6 +84,20 @@ def table_processor(plan: BatchPlan, raw_topic: str) -> TableProcessor:
     large = LargeMessages(settings.on_large_message, topic_plan.max_message_bytes, dead_letters)
     rules = fold_settings(settings)
     return _table_processor(topic_plan, plan.kafka.topic_prefix, settings.tombstones, rules, large)
+
+
+def rules_mark(plan: BatchPlan, raw_topic: str) -> int:
+    """A hash of what a raw topic's messages are folded with: another one may give a state something to do. -1 without
+    a plan.
+    """
+    topic_plan = plan.topics.get(raw_topic)
+    return -1 if topic_plan is None else _mark(topic_plan, fold_settings(plan.materializer))
+
+
+@lru_cache(maxsize=4096)
+def _mark(plan: TopicPlan, rules: FoldSettings) -> int:
+    in_order = rules._replace(forgotten_publishers=frozenset()), sorted(rules.forgotten_publishers)
+    return crc32(repr((plan.schemas, plan.change_topics, plan.topic_id, in_order)).encode())
 
 
 def fold_settings(settings: MaterializerSettings) -> FoldSettings:
@@ -142,13 +155,15 @@ def _table_processor(
             targets[schema.digest] = Target(
                 change_topic.name, change_topic.partitions, encoder, schema.table_id, change_topic.topic_id
             )
-    return TableProcessor(
+    processor = TableProcessor(
         TopicShape(plan.raw_partitions, plan.topic_id),
         table_catalog(plan.schemas, targets, encoders),
         rules,
         ChangeWriter(targets, tombstones=tombstones, large=large),
         large.dead_letters,
     )
+    processor.mark = _mark(plan, rules)
+    return processor
 
 
 @lru_cache(maxsize=1024)

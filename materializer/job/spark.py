@@ -45,7 +45,7 @@ def run_job(settings: Settings) -> None:
     with (
         stop_signals(stop),
         RegistryClient(settings.registry) as registry,
-        job_operations(own, status) as operations,
+        job_operations(own, status, status.problem) as operations,
     ):
         planner = Planner(settings, registry)
         planner.check_settings()

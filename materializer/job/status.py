@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "cdc_materializer"
 _LABELS = ("topic", "partition")
+_FOLDING_SECONDS = 600.0  # without a folded message, while there are unread ones: as long as a batch may take
 RETRIES = "Errors that a retry heals: a server was away, or the brokers had forgotten an idle producer."
 SPARK_RESTARTS = "Restarts of Spark's query after failures that a restart heals."
 _STALLED_SECONDS = 300.0  # a publisher is stalled until so long after it was last reported
@@ -51,10 +52,36 @@ class JobStatus:
         self._progress: Progress | None = None
         self._sizes = StateSizes()
         self._tables = TableCounts()
+        self._pending = 0
+        self._folded_at = time.monotonic()
 
-    def follow(self, raw_partitions: Sequence[RawPartition]) -> None:
-        """Set the present raw partitions."""
+    @property
+    def phase(self) -> str:
+        """What the job does now."""
+        if self._waiting:
+            return "waiting"
+        if not self._counts["batches"]:
+            return "starting"
+        return f"planning: {self._pending} raw topics are not planned yet" if self._pending else "folding"
+
+    def problem(self) -> str:
+        """Why nothing is folded although there are unread messages; empty otherwise, and while a server is away."""
+        if self._waiting:
+            return ""
+        if not self._counts["batches"]:
+            return "The job is starting: it has not ended its first batch."
+        stopped = self.stopped.all()
+        unread = sum(lag.messages for each, lag in self._lags.latest.items() if each not in stopped)
+        seconds = time.monotonic() - self._folded_at
+        if not unread or (self._counts["messages"] and seconds < _FOLDING_SECONDS):
+            return ""
+        since = f"for {seconds:.0f} s" if self._counts["messages"] else "since the start"
+        return f"Nothing was folded {since}, although {unread:,} messages are unread."
+
+    def follow(self, raw_partitions: Sequence[RawPartition], pending: int = 0) -> None:
+        """Set the present raw partitions. pending: how many raw topics are not planned yet."""
         self._raw_partitions = raw_partitions
+        self._pending = pending
         self._lags.follow(raw_partitions)
         self._sizes.follow(raw_partitions)
         self._tables.follow(raw_partitions)
@@ -78,6 +105,8 @@ class JobStatus:
         for result in results:
             if result.report is not None:
                 self._counts["messages"] += result.report.messages
+                if result.report.messages:
+                    self._folded_at = time.monotonic()
                 self._counts["native"] += result.report.native
                 self._counts["changes"] += result.report.changes
                 self._counts["dead_letters"] += result.report.dead_letters
@@ -101,6 +130,7 @@ class JobStatus:
         return {
             "group": self._group,
             "raw_partitions": len(self._raw_partitions),
+            "phase": self.phase,
             "waiting": self._waiting,
             **{name: self._counts[name] for name in ("batches", "messages", "changes", "dead_letters")},
             "stalled_publishers": self._stalled_count(),
@@ -141,7 +171,7 @@ class JobStatus:
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
                 (
                     "stalled_publishers",
-                    "Number of publishers without a heartbeat for materializer.stalled_publisher_seconds.",
+                    "Number of publishers without a watermark for materializer.stalled_publisher_seconds.",
                     self._stalled_count(),
                 ),
                 (
@@ -164,7 +194,7 @@ class JobStatus:
         if (progress := self._progress) is not None:
             yield from progress.metrics()
         yield from stop_metrics(_PREFIX, "raw_partitions", now, stops)
-        yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet, including heartbeats.", now, lags)
+        yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet.", now, lags)
         yield from self._sizes.metrics()
         yield from self._tables.metrics()
 
@@ -277,6 +307,7 @@ def text(status: dict[str, Any]) -> str:
     lines = [
         *stopped,
         f"{working:,} of {status['raw_partitions']:,} raw partitions work; {len(stopped):,} are stopped",
+        *([] if status["phase"] in {"folding", "waiting"} else [status["phase"]]),
         (
             f"lag {status['lag']:,} messages ({age}); {status['messages']:,} folded, {status['changes']:,} changes and "
             f"{status['dead_letters']:,} dead letters since the start"

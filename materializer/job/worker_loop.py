@@ -18,14 +18,17 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
+from cdc_messages.topics import watermarks_topic
 from cdc_program.errors import CdcError
 from materializer.errors import trace_of, unexpected
-from materializer.exactly_once.partition_task import Report
+from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.exactly_once.position import check_offset, check_shape
 from materializer.job import collector
 from materializer.job.backlog import RawBacklog
 from materializer.job.local_states import LocalStates
 from materializer.job.open_partitions import OpenPartitions
+from materializer.job.processor import rules_mark
+from materializer.job.watermark_feed import WatermarkFeed
 from materializer.kafka import RawReader, ReadBudget, Topics, driver_errors
 from materializer.records import RawPartition
 from materializer.store.snapshots import in_background
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
+    from materializer.exactly_once.position import Position
     from materializer.job.plan import Assignment, BatchPlan, TopicPlan
     from materializer.records import RawRecord
     from materializer.store.unused import DiskUse
@@ -53,6 +57,7 @@ _IDLE_SECONDS = 0.25  # of a poll for folding idle raw partitions, while new mes
 _ACTIVE_SECONDS = 1.0  # of a poll for folding active raw partitions, while the driver and idle ones wait
 _ASK_SECONDS = 0.25  # between two questions whether to go on
 _MIN_POLL_SECONDS = 0.01
+_STATES_AT_ONCE = 8  # that are fetched at most before those of idle raw partitions wait
 _READ_CHUNKS = 4  # bytes of raw messages that are read ahead, as a multiple of those of a chunk
 _MAX_HEARTBEATS = 50_000  # that wait, each of about 500 bytes in memory
 
@@ -141,6 +146,9 @@ class PollLoop:
         self._unchecked: set[str] = set()  # topics with messages read since they were described
         self._disk: DiskUse | None = None
         self._backlog = RawBacklog(max_heartbeat_wait(settings), _MAX_HEARTBEATS)
+        forgotten = [host.bytes for host in settings.forgotten_publishers]
+        self._watermarks = WatermarkFeed(self._backlog, reader, topics, forgotten)
+        self._unopened: dict[RawPartition, Position] = {}  # whose states were not looked for yet
         self._plans: dict[str, TopicPlan] = {}
         self._results: dict[RawPartition, TaskResult] = {}
         self._logged: dict[RawPartition, str] = {}
@@ -170,7 +178,14 @@ class PollLoop:
         return Standing(len(self._backlog.active()) > 1, has_failed, bool(self._waiting))
 
     def _measured_results(self, plan: BatchPlan) -> list[TaskResult]:
-        """The results. From time to time one of them says what the states take on this machine."""
+        """The results. From time to time one of them says what the states take on this machine, and another one which
+        publishers are stalled.
+        """
+        stalled = self._watermarks.stalled(plan.materializer.stalled_publisher_seconds)
+        for raw_partition in list(self._backlog.raw_partitions)[:1] if stalled else ():
+            known = self._results.setdefault(raw_partition, TaskResult(raw_partition, NOTHING_DONE, None))
+            report = (known.report or NOTHING_DONE)._replace(stalled_publishers=stalled)
+            self._results[raw_partition] = known._replace(report=report)
         results = list(self._results.values())
         self._disk = self._states.sweep(plan, self._backlog.raw_partitions | self._waiting) or self._disk
         for number, result in enumerate(results):
@@ -181,56 +196,81 @@ class PollLoop:
 
     def _apply_assignment(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Release and add raw partitions, and mark the topics of changed tables ready."""
+        if plan.has_watermarks:
+            self._watermarks.open(watermarks_topic(plan.kafka.topic_prefix))
         assigned = set(assignment.raw_partitions)
         for raw_partition in (self._backlog.raw_partitions | self._waiting) - assigned:
             self._forget(raw_partition)
-        self._add(assigned - self._backlog.raw_partitions - self._waiting, plan)
-        for topic, topic_plan in plan.topics.items():
-            if topic_plan != self._plans.get(topic):
-                self._backlog.mark_ready(topic)
+        changed = {topic for topic, before in self._plans.items() if plan.topics.get(topic) != before}
+        self._backlog.mark_ready(changed)
+        if changed or plan.topics.keys() != self._plans.keys():
+            self._watermarks.look_again()
         self._plans = plan.topics
+        self._add(assigned - self._backlog.raw_partitions - self._waiting, plan)
+        self._backlog.wake(assignment.retried)
 
     def _add(self, raw_partitions: set[RawPartition], plan: BatchPlan) -> None:
-        """Read these from their committed positions on, as soon as their states are here."""
+        """Read these from their committed positions on. Their states are looked for when they have work."""
+        if not raw_partitions:
+            return
         try:
             positions = self._reader.positions(raw_partitions)
-            offsets = {
-                each: 0 if position is None else position.offset
-                for each, position in positions.items()
-                if not isinstance(position, CdcError) and self._states.is_here(plan, each, position)
-            }
-            self._reader.add(offsets)
+            self._reader.add(
+                {
+                    each: 0 if position is None else position.offset
+                    for each, position in positions.items()
+                    if not isinstance(position, CdcError)
+                }
+            )
         except CdcError as error:
             self._fail_all(raw_partitions, error)
             return
         for raw_partition, position in positions.items():
             if isinstance(position, CdcError):
                 self._fail(raw_partition, position)
-            elif raw_partition in offsets:
-                self._backlog.add(raw_partition, time.monotonic())
-            else:
-                self._waiting.add(raw_partition)
+                continue
+            rest = None if position is None else position.rest
+            if rest is not None and rest.rules != rules_mark(plan, raw_partition.topic):
+                rest = None
+            self._backlog.add(raw_partition, time.monotonic(), rest, is_new=position is None)
+            if position is not None:
+                self._unopened[raw_partition] = position
+        self._watermarks.look_again()
 
-    def _add_restored(self, plan: BatchPlan) -> None:
-        """Read the raw partitions whose states have come since."""
-        restored = {each: error for each, error in self._states.finished().items() if each in self._waiting}
-        self._waiting -= restored.keys()
-        for raw_partition, error in restored.items():
+    def _look_for_states(self, plan: BatchPlan) -> None:
+        """Look for the states of raw partitions that have work for the first time. Those whose states take longer to
+        fetch are read again when these have come, so that they hold no messages in the meantime.
+        """
+        idle = self._backlog.ready_idle(time.monotonic())[: max(0, _STATES_AT_ONCE - len(self._waiting))]
+        for raw_partition in [*self._backlog.active(), *idle]:
+            position = self._unopened.pop(raw_partition, None)
+            if position is not None and not self._states.is_here(plan, raw_partition, position):
+                self._waiting.add(raw_partition)
+        late = set()
+        for raw_partition, error in self._states.finished().items():
+            if raw_partition not in self._waiting:
+                continue
+            self._waiting.discard(raw_partition)
             if error is not None:
                 self._fail(raw_partition, error)
-        if here := {each for each, error in restored.items() if error is None}:
-            self._add(here, plan)
+            elif raw_partition in self._backlog.raw_partitions:
+                self._states.forget(raw_partition)
+            else:
+                late.add(raw_partition)
+        for raw_partition in self._waiting & self._backlog.raw_partitions:
+            self._stop_reading(raw_partition)
+        self._add(late, plan)
 
     def _poll_and_fold(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Read for a while. Then fold all active raw partitions, and the idle ones that are ready."""
         settings = plan.materializer
-        self._add_restored(plan)
         self._poll(ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes))
-        started = time.monotonic()
+        self._watermarks.feed(plan.topics)
+        self._look_for_states(plan)
         self._check_topics(plan)
         self._fold_all(_ACTIVE_SECONDS, self._backlog.active(), plan)
-        idle_seconds = max(_IDLE_SECONDS, time.monotonic() - started)
-        self._fold_all(idle_seconds, self._backlog.ready_idle(time.monotonic()), plan)
+        idle = self._backlog.ready_idle(time.monotonic())
+        self._fold_all(_IDLE_SECONDS, [each for each in idle if each not in self._unopened], plan)
 
     def _poll(self, budget: ReadBudget) -> None:
         """Read new messages."""
@@ -241,6 +281,7 @@ class PollLoop:
         except CdcError as error:  # of the consumer, which reads all of them
             self._fail_all(self._backlog.raw_partitions, error)
             return
+        self._watermarks.take(read)
         for raw_partition, found in read.records.items():
             self._backlog.append(raw_partition, found)
             self._unchecked.add(raw_partition.topic)
@@ -256,8 +297,7 @@ class PollLoop:
         if not silent:
             return
         try:
-            bounds = self._topics.bounds(silent)
-            stuck = self._reader.renew_if_stuck({each: end for each, (_, end) in bounds.items()})
+            stuck = self._reader.renew_if_stuck(self._topics.ends(silent))
         except CdcError as error:
             _logger.warning("silent raw partitions not looked at", code=error.code.text, problem=error.problem)
             return
@@ -348,9 +388,14 @@ class PollLoop:
         """Drop its backlog and close it. A later batch reads it again from its committed position."""
         self._waiting.discard(raw_partition)
         self._states.forget(raw_partition)
+        self._stop_reading(raw_partition)
+        self._open_partitions.close(raw_partition)
+
+    def _stop_reading(self, raw_partition: RawPartition) -> None:
+        self._unopened.pop(raw_partition, None)
+        self._watermarks.forget(raw_partition)
         self._backlog.remove(raw_partition)
         self._reader.remove([raw_partition])
-        self._open_partitions.close(raw_partition)
 
 
 def _poll_loop(plan: BatchPlan) -> PollLoop:

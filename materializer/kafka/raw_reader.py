@@ -1,4 +1,9 @@
-"""The consumer of a worker: one for all raw partitions assigned to it."""
+"""The consumers of a worker: one for the raw partitions with messages, and one for idle ones, if there are very many.
+
+Each fetch names all raw partitions of its consumer, whether they have something or not. So that a busy raw partition is
+read often and thousands of idle ones cost little, these have a consumer of their own. Its fetches wait long, and end
+with the first message. A raw partition moves to the other consumer with its first message.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cdc_program.errors import CdcError
 from cdc_program.kafka import LOGGED, client_config
@@ -29,6 +34,9 @@ _MEMORY = {
     "fetch.queue.backoff.ms": 20,
 }
 SILENT_SECONDS = 30.0  # three times as long as publishers' heartbeats are apart
+MOST_BUSY = 64  # raw partitions: with more of them, the idle ones are read by a consumer of their own
+_IDLE_SECONDS = 60.0  # without a message, after which a raw partition is idle
+_IDLE_FETCH = {"fetch.min.bytes": 1, "fetch.wait.max.ms": 2000}
 _MIN_BYTES = 65_536  # of a fetch response before its wait is over: a trickle of messages is not fetched one by one
 
 
@@ -64,9 +72,13 @@ class RawReader:
         self._next: dict[RawPartition, int] = {}  # offsets
         self._heard: dict[RawPartition, float] = {}  # when the last message came
         self._behind: dict[RawPartition, int] = {}  # those that were behind at the last look, and their next offsets
-        self._consumer = self._new_consumer()
+        self._busy: dict[RawPartition, float] = {}  # when the last message came
+        self._idle: set[RawPartition] = set()
+        self._next_look = 0.0  # for raw partitions that have become idle
+        self._consumer = self._new_consumer({"fetch.min.bytes": _MIN_BYTES, "fetch.wait.max.ms": wait_ms})
+        self._idle_consumer: Consumer | None = None
 
-    def _new_consumer(self) -> Consumer:
+    def _new_consumer(self, fetch: Mapping[str, int]) -> Consumer:
         return Consumer(
             {
                 **client_config(self._settings),
@@ -77,8 +89,7 @@ class RawReader:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_uncommitted",  # so that an open transaction does not delay reading positions
-                "fetch.min.bytes": _MIN_BYTES,
-                "fetch.wait.max.ms": self._wait_ms,
+                **fetch,
             }
         )
 
@@ -98,26 +109,63 @@ class RawReader:
     def add(self, offsets: Mapping[RawPartition, int]) -> None:
         """Read these raw partitions too, from these offsets on."""
         if offsets:
+            are_many = len(self._next) + len(offsets) > MOST_BUSY
             with driver_errors("read the raw topics"):
-                self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
+                (self._assign_idle if are_many else self._assign_busy)(offsets)
             self._names |= {(each.topic, each.partition): each for each in offsets}
             self._next |= offsets
             self._heard |= dict.fromkeys(offsets, time.monotonic())
+
+    def add_whole(self, partition: RawPartition) -> None:
+        """Read this partition too, from its first message on."""
+        with driver_errors(f"read {partition}"):
+            self._assign_busy({partition: OFFSET_BEGINNING})
+        self._names[partition.topic, partition.partition] = partition
+        self._next[partition] = OFFSET_BEGINNING
+        self._heard[partition] = time.monotonic()
+
+    def _assign_busy(self, offsets: Mapping[RawPartition, int]) -> None:
+        self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
+        self._busy |= dict.fromkeys(offsets, time.monotonic())
+
+    def _assign_idle(self, offsets: Mapping[RawPartition, int]) -> None:
+        if self._idle_consumer is None:
+            self._idle_consumer = self._new_consumer(_IDLE_FETCH)
+        self._idle_consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
+        self._idle |= offsets.keys()
+
+    def _unassign(self, partitions: Iterable[RawPartition]) -> None:
+        busy: list[TopicPartition] = []
+        idle: list[TopicPartition] = []
+        for each in partitions:
+            (idle if each in self._idle else busy).append(TopicPartition(*each))
+            self._idle.discard(each)
+            self._busy.pop(each, None)
+        if busy:
+            self._consumer.incremental_unassign(busy)
+        if idle and self._idle_consumer is not None:
+            self._idle_consumer.incremental_unassign(idle)
 
     def remove(self, partitions: Iterable[RawPartition]) -> None:
         """Stop reading these raw partitions."""
         gone = []
         for each in partitions:
             if self._names.pop((each.topic, each.partition), None):
-                gone.append(TopicPartition(*each))
+                gone.append(each)
                 del self._next[each], self._heard[each]
                 self._behind.pop(each, None)
         if gone:
             with driver_errors("read the raw topics"):
-                self._consumer.incremental_unassign(gone)
+                self._unassign(gone)
+
+    def next_offset(self, partition: RawPartition) -> int:
+        """The offset of the next message that `read` will return."""
+        return self._next[partition]
 
     def close(self) -> None:
         self._consumer.close()
+        if self._idle_consumer is not None:
+            self._idle_consumer.close()
 
     def read(self, budget: ReadBudget, seconds: float) -> Read:
         """The messages that arrive in this time. Returns earlier when the budget is spent, and later while full batches
@@ -125,22 +173,41 @@ class RawReader:
         """
         read = Read(defaultdict(list), set(), {})
         end = time.monotonic() + seconds
-        count = size = 0
-        while count < budget.messages and size < budget.bytes:
+        count = size = of_idle = 0
+        consumers = [self._consumer] if self._idle_consumer is None else [self._idle_consumer, self._consumer]
+        while consumers and count < budget.messages and size < budget.bytes:
+            consumer = consumers[0]
             asked = min(_AT_ONCE, budget.messages - count)
+            wait = max(0.0, end - time.monotonic()) if consumer is self._consumer and not of_idle else 0.0
             with driver_errors("read the raw topics"):
-                messages = self._consumer.consume(asked, max(0.0, end - time.monotonic()))
+                messages = consumer.consume(asked, wait)
                 size += self._add_messages(messages, read)
             count += len(messages)
+            of_idle += len(messages) if consumer is not self._consumer else 0
             if len(messages) < asked:
-                break
+                consumers.pop(0)
         now = time.monotonic()
         if count >= budget.messages or size >= budget.bytes:  # more may wait, of any raw partition
             self._heard = dict.fromkeys(self._heard, now)
         for partition, records in read.records.items():
             self._next[partition] = records[-1].offset + 1
             self._heard[partition] = now
+            if partition in self._busy:
+                self._busy[partition] = now
+        self._move(read.records.keys() & self._idle, now)
         return read
+
+    def _move(self, woken: Collection[RawPartition], now: float) -> None:
+        """Move raw partitions to the consumer that they belong to now. Each is read on from its next offset."""
+        tired: list[RawPartition] = []
+        if self._idle and now >= self._next_look:
+            self._next_look = now + _IDLE_SECONDS / 10
+            tired = [each for each, at in self._busy.items() if now - at >= _IDLE_SECONDS and self._next[each] >= 0]
+        with driver_errors("read the raw topics"):
+            for partitions, assign in ((woken, self._assign_busy), (tired, self._assign_idle)):
+                if partitions:
+                    self._unassign(partitions)
+                    assign({each: self._next[each] for each in partitions})
 
     def silent(self) -> list[RawPartition]:
         """The raw partitions without a message for SILENT_SECONDS, each once in that time."""
@@ -154,15 +221,19 @@ class RawReader:
 
         ends: the next offset of silent raw partitions. Those that were behind at two looks, and nothing came between.
         """
-        behind = {each: self._next[each] for each, end in ends.items() if end > self._next[each]}
+        behind = {each: self._next[each] for each, end in ends.items() if end > max(0, self._next[each])}
         stuck = [each for each, at in behind.items() if self._behind.get(each) == at]
         self._behind = {each: at for each, at in self._behind.items() if each not in ends} | behind
         if stuck:
-            self._consumer.close()
-            self._consumer = self._new_consumer()
+            self.close()
+            self._consumer = self._new_consumer({"fetch.min.bytes": _MIN_BYTES, "fetch.wait.max.ms": self._wait_ms})
+            self._idle_consumer = None
             self._behind = {}
+            busy, idle = list(self._busy), list(self._idle)
             with driver_errors("read the raw topics"):
-                self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in self._next.items()])
+                self._assign_busy({each: self._next[each] for each in busy})
+                if idle:
+                    self._assign_idle({each: self._next[each] for each in idle})
         return stuck
 
     def _add_messages(self, messages: list[Message], read: Read) -> int:

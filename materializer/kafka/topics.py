@@ -17,11 +17,13 @@ from materializer.kafka.unread import Retention
 from materializer.records import RawPartition, TopicShape
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from cdc_program.settings import KafkaSettings
 
+_AT_ONCE = 200  # topics whose settings are asked for in one request
+_NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _HOUR_MS = 3_600_000
 _DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializer.output.large_messages sends
 
@@ -75,10 +77,29 @@ class Topics:
             following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return {each: (first[each], following[each]) for each in partitions}
 
-    def has_had_messages(self, topic: str) -> bool:
-        """Whether a message was ever sent to the topic. False if there is no such topic."""
-        partitions = [RawPartition(topic, number) for number in range(self.partition_counts().get(topic, 0))]
-        return any(following for _, following in self.bounds(partitions).values())
+    def ends(self, partitions: Collection[RawPartition]) -> dict[RawPartition, int]:
+        """The next offset of each raw partition at this moment, without those whose leaders do not say it now."""
+        found = {}
+        with self._errors("list the offsets of the raw topics"):
+            asked = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}  # type: ignore[no-untyped-call]
+            answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked) if asked else {}
+            for at, answer in answers.items():
+                try:
+                    found[RawPartition(at.topic, at.partition)] = _answer_of(answer).offset
+                except KafkaException as error:
+                    if kafka_error("list the offsets of the raw topics", error).code is not Code.KAFKA_UNREACHABLE:
+                        raise
+        if len(found) < len(partitions):
+            self._admin = _client(self._settings)
+        return found
+
+    def had_messages(self, topics: Collection[str]) -> set[str]:
+        """Those of the topics to which a message was ever sent. Not all of them need to exist."""
+        if not topics:
+            return set()
+        counts = self.partition_counts()
+        partitions = [RawPartition(topic, number) for topic in topics for number in range(counts.get(topic, 0))]
+        return {each.topic for each, (_, following) in self.bounds(partitions).items() if following}
 
     def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int) -> dict[RawPartition, int]:
         """The offset of the first message of this time or later; -1 if there is none."""
@@ -112,17 +133,18 @@ class Topics:
         if seconds * 1000 > allowed_ms:
             raise timeout_refused(seconds, f" ({allowed_ms / 1000:g} s)")
 
-    def check_raw_topic(self, topic: str) -> None:
-        """Raise CdcError(TOPIC_SETTINGS) unless the brokers set the topic's timestamps."""
-        settings = self._settings_of(topic)
-        if settings["message.timestamp.type"].value != "LogAppendTime":
-            raise CdcError(
-                Code.TOPIC_SETTINGS,
-                f"The raw topic {topic} has message.timestamp.type={settings['message.timestamp.type'].value}; "
-                "the brokers must set the timestamps.",
-                f"kafka-configs --alter --entity-type topics --entity-name {topic} "
-                "--add-config message.timestamp.type=LogAppendTime",
-            )
+    def check_raw_topics(self, topics: Sequence[str]) -> dict[str, CdcError]:
+        """The errors of raw topics: TOPIC_SETTINGS unless the brokers set the timestamps, or why that is not known."""
+        errors: dict[str, CdcError] = {}
+        for first in range(0, len(topics), _AT_ONCE):
+            resources = [ConfigResource(ResourceType.TOPIC, each) for each in topics[first : first + _AT_ONCE]]
+            for resource, answer in self._admin.describe_configs(resources).items():
+                try:
+                    with self._errors(f"read the settings of {resource.name}"):
+                        _check_timestamps(resource.name, _answer_of(answer))
+                except CdcError as error:
+                    errors[resource.name] = error
+        return errors
 
     def make_change_topic(
         self, topic: str, partitions: int | None = None, *, is_keyed: bool = True, max_message_bytes: int | None = None
@@ -148,10 +170,10 @@ class Topics:
         self._make(topic, 1, config)
 
     def _make(self, topic: str, partitions: int, config: dict[str, str]) -> int:
-        counts = self.partition_counts()
-        if topic in counts:
-            return counts[topic]
-        _check_name(topic, counts)
+        count = self._count_of(topic)
+        if count is not None:
+            return count
+        _check_name(topic, self.partition_counts())
         new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
         with self._errors(f"create the topic {topic}"):
             try:
@@ -160,6 +182,17 @@ class Topics:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
             return self._wait_for(topic)
+
+    def _count_of(self, topic: str) -> int | None:
+        """The topic's number of partitions; None if there is no such topic, or if this user may not know."""
+        with self._errors(f"describe the topic {topic}"):
+            described = self._admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT)[topic]
+            try:
+                return len(_answer_of(described).partitions)
+            except KafkaException as error:
+                if error.args[0].code() not in _NO_TOPIC:
+                    raise
+                return None
 
     def _settings_of(self, topic: str) -> dict[str, Any]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -181,7 +214,7 @@ class Topics:
     def _wait_for(self, topic: str) -> int:
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
-            count = self.partition_counts().get(topic)
+            count = self._count_of(topic)
             if count:
                 return count
             time.sleep(0.05)
@@ -194,6 +227,17 @@ def _shape_of(topic: str, described: Future[Any]) -> TopicShape | CdcError:
     except KafkaException as error:
         return kafka_error(f"describe the topic {topic}", error)
     return TopicShape(len(found.partitions), str(found.topic_id))
+
+
+def _check_timestamps(topic: str, settings: Mapping[str, Any]) -> None:
+    if settings["message.timestamp.type"].value != "LogAppendTime":
+        raise CdcError(
+            Code.TOPIC_SETTINGS,
+            f"The raw topic {topic} has message.timestamp.type={settings['message.timestamp.type'].value}; "
+            "the brokers must set the timestamps.",
+            f"kafka-configs --alter --entity-type topics --entity-name {topic} "
+            "--add-config message.timestamp.type=LogAppendTime",
+        )
 
 
 def _check_name(topic: str, others: Iterable[str]) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024  # a mutation is at most half a segment, 16 MiB by default
 _TABLES_PARTITION = 0
 _RAW_TOPIC_CONFIG = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}
+_WATERMARKS_TOPIC_CONFIG = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"}
+_WATERMARKS_CREATION_CONFIG = {"segment.ms": "3600000", "segment.bytes": "16777216"}  # so that it is compacted soon
 _NEEDED_RIGHTS = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 
 log = structlog.get_logger(__name__)
@@ -105,6 +107,12 @@ class TopicAdmin:
     def ensure_tables_topic(self, topic: str) -> None:
         """Create the compacted topic of table schemas, or check it."""
         partitions = self._ensure_topic(topic, 1, {"cleanup.policy": "compact"}, {})
+        if partitions != 1:
+            raise _wrong_settings(topic, f"has {partitions} partitions; it must have one")
+
+    def ensure_watermarks_topic(self, topic: str) -> None:
+        """Create the compacted topic of watermarks, or check it. The brokers set its timestamps."""
+        partitions = self._ensure_topic(topic, 1, _WATERMARKS_TOPIC_CONFIG, _WATERMARKS_CREATION_CONFIG)
         if partitions != 1:
             raise _wrong_settings(topic, f"has {partitions} partitions; it must have one")
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
 from confluent_kafka import Producer
 
-from cdc_messages import wire
-from cdc_messages.raw import decode, encode
+from cdc_messages.topics import watermarks_topic
+from cdc_messages.watermarks import decode, encode
+from cdc_program.settings import KafkaSettings
 from local_stack.clients.change_reader import ChangeReader
 from local_stack.clients.cql import CqlClient
 from local_stack.clients.history import History
+from materializer.kafka import TopicReader
 from verify.model.raw_log import RawLog
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ def test_purging_waits_for_gc_grace_and_for_every_publisher(
     t.run("INSERT INTO $t (k, c, v) VALUES (1, 0, 2)")
     assert [each.value["source"]["row_sequence"] for each in t.wait_for(1, 0, 4) if each.value] == [1, 2, 3, 4]
 
-    silent = be_a_publisher_once(servers, PURGED)
+    silent = be_a_publisher_once(servers)
     t.run(*(f"UPDATE $t SET v = {v} WHERE k = 1 AND c = 0" for v in range(10, 20)), "DELETE FROM $t WHERE k = 1")
     waiting = first_numbers(t, range(30, 70), lambda _: said_silent(stack, silent))
     assert said_silent(stack, silent)
@@ -146,26 +148,14 @@ def first_numbers(t: Topic, clusterings: range, is_enough: Callable[[int], bool]
     return found
 
 
-def be_a_publisher_once(servers: Servers, keyspace: str) -> UUID:
-    """Send each raw partition of the table a heartbeat of a publisher that does not exist; its host id."""
-    host = uuid4()
-    raw = RawLog(servers, keyspace, ["t"])
-    raw.open()
-    try:
-        heartbeats: dict[tuple[str, int], bytes] = {}
-        deadline = time.monotonic() + MOST_SECONDS
-        while len(heartbeats) < raw.partitions("t"):
-            assert time.monotonic() < deadline
-            raw.poll(0.2)
-            for place, records in raw.records.items():
-                of = [each.value for each in records if decode(each.value).kind == "heartbeat"]
-                heartbeats |= {place: of[-1]} if of else {}
-    finally:
-        raw.close()
+def be_a_publisher_once(servers: Servers) -> UUID:
+    """Send the watermark of a publisher that does not exist; its host id."""
+    host, topic = uuid4(), watermarks_topic(servers.topic_prefix)
+    kafka = KafkaSettings(bootstrap_servers=servers.kafka)
+    (_, newest) = TopicReader(kafka, topic).read_to_end()[-1]
     producer = Producer({"bootstrap.servers": servers.kafka})
-    for (topic, partition), value in heartbeats.items():
-        message = replace(decode(value), host_id=host.bytes)
-        producer.produce(topic, encode(message, wire.schema_id(value)), partition=partition)
+    for key, value in encode(decode(newest)._replace(host_id=host.bytes)):
+        producer.produce(topic, value, key)
     assert not producer.flush(MOST_SECONDS)
     return host
 

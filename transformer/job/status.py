@@ -56,7 +56,7 @@ class TransformStatus:
         self._seconds: dict[str, float] = defaultdict(float)
         self._progress: Progress | None = None
 
-    def follow(self, partitions: Sequence[RawPartition]) -> None:
+    def follow(self, partitions: Sequence[RawPartition], _pending: int = 0) -> None:
         """Set the present partitions of streams."""
         self._partitions = partitions
         self._lags.follow(partitions)

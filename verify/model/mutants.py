@@ -7,7 +7,7 @@ only this workload has; and the loss of a message, which the fold cannot have by
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from local_stack.servers.stack import Stack
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
-    from materializer.records import Message, RawPartition, RawRecord
+    from materializer.records import Message, RawPartition, RawRecord, Rest
     from materializer.rows.overlay import StateReader
     from materializer.rows.published import Published
 
@@ -118,7 +118,8 @@ class MutantPlanner(Planner):
     def plan_batch(self) -> BatchPlan:
         seed_once(os.environ[VARIABLE])
         plan = super().plan_batch()
-        return MutantPlan(plan.topics, plan.kafka, plan.materializer, plan.shapes, os.environ[VARIABLE])
+        whole = {each.name: getattr(plan, each.name) for each in fields(plan)}
+        return MutantPlan(**whole, mutant=os.environ[VARIABLE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +152,8 @@ class SkippingProcessor(Processor):
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._whole.dead_letter_messages(raw_partition, letters)
 
-    def next_timer_ms(self, state: StateReader) -> int | None:
-        return self._whole.next_timer_ms(state)
+    def rest(self, state: StateReader) -> Rest | None:
+        return self._whole.rest(state)
 
 
 class _Patch:

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
 from cdc_messages.raw import RawMessage, decode
 from cdc_messages.topics import raw_topic
@@ -40,6 +40,7 @@ class RawLog:
                 "topic.metadata.refresh.interval.ms": 2000,  # a broker that was waking up may have said: no leader
             }
         )
+        self._producer = Producer({"bootstrap.servers": servers.kafka})
         self._places: dict[str, list[TopicPartition]] = {}
 
     def close(self) -> None:
@@ -88,6 +89,13 @@ class RawLog:
             assert offset is not None
             key, value = message.key() or b"", message.value() or b""
             self.records[topic, partition].append(RawRecord(key, value, offset, message.timestamp()[1]))
+
+    def send_again(self, places: Iterable[Place]) -> None:
+        """Send a copy of the last message of each of these raw partitions."""
+        for topic, partition in places:
+            last = self.records[topic, partition][-1]
+            self._producer.produce(topic, last.value, last.key or None, partition)
+        assert not self._producer.flush(TOPIC_SECONDS)
 
     def count(self) -> int:
         """Messages that have come and are no heartbeats."""

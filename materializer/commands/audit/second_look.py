@@ -11,6 +11,7 @@ from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import Span
 from cdc_messages.envelope import partition_key_values
 from cdc_program.cassandra import PageUnreadableError, connect_raw
+from materializer.commands.audit.caught_up import find_caught_up
 from materializer.commands.audit.compare import CLOCK_SECONDS, Cause, ColumnPair, cause_of, judge, seen
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.plan import ANSWER_SECONDS
@@ -72,11 +73,14 @@ class LookResult(NamedTuple):
 
 def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
     """Look at those candidates that the state has caught up with. The others wait, and Cassandra is not asked."""
+    caught_up = find_caught_up(plan.settings, look.raw_partition, plan.table_id)
     position = read_positions(plan.settings, [look.raw_partition])[look.raw_partition]
-    with open_committed(plan.settings, look.raw_partition) as state:
-        if state is None or position is None:
+    with open_committed(plan.settings, look.raw_partition, may_be_empty=caught_up.is_empty) as state:
+        if state is None:
             return LookResult((), tuple(look.candidates), (), 0, 0)
-        reached = read_watermark_us(plan.settings, look.raw_partition, state, position.offset)
+        reached = caught_up.reached_us(state, plan.settings.materializer)
+        if position is not None:
+            reached = max(reached, read_watermark_us(plan.settings, look.raw_partition, state, position.offset))
         ready = [each for each in look.candidates if is_reached(each, reached, plan.log_delay_seconds)]
         waiting = [each for each in look.candidates if not is_reached(each, reached, plan.log_delay_seconds)]
         if not ready:

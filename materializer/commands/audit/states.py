@@ -62,8 +62,11 @@ class StoredUnit(NamedTuple):
 
 
 @contextmanager
-def open_committed(settings: Settings, raw_partition: RawPartition) -> Iterator[LocalStore | None]:
-    """The state at a committed version, in a local store of the audit's own; None if nothing is committed.
+def open_committed(
+    settings: Settings, raw_partition: RawPartition, *, may_be_empty: bool = False
+) -> Iterator[LocalStore | None]:
+    """The state at a committed version, in a local store of the audit's own; None if nothing is committed, or an empty
+    one if it may be empty.
 
     The version is pinned while it is restored, and no longer: the local store has all of it. CdcError if a command is
     changing the state, or if it cannot be restored.
@@ -74,7 +77,10 @@ def open_committed(settings: Settings, raw_partition: RawPartition) -> Iterator[
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     delete_unused(folder, [str(raw_partition)], UnusedLimits(own.unused_state_seconds, _ANY_SIZE), time.time())
     with closing(open_local_store(folder / str(raw_partition))) as local:
-        yield local if _restore(settings, raw_partition, local) else None
+        is_restored = _restore(settings, raw_partition, local)
+        if not is_restored and may_be_empty and local.head is not None:
+            local.replace(lambda _folder: None)
+        yield local if is_restored or may_be_empty else None
 
 
 def _restore(settings: Settings, raw_partition: RawPartition, local: LocalStore) -> bool:

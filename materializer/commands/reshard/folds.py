@@ -66,7 +66,9 @@ def mark_and_align(plan: BatchPlan, survey: Survey, old: tuple[int, RawRecord | 
     """
     number, tick = old
     position = survey.position(number)
-    marked = position._replace(topic_id=survey.topic.id, refreshes=position.refreshes + 1, in_progress=RESHARDING)
+    marked = position._replace(
+        topic_id=survey.topic.id, refreshes=position.refreshes + 1, in_progress=RESHARDING, rest=None
+    )
     with opened(plan, survey.topic.raw_partition(number), position, marked) as partition:
         partition.commit_position(marked._replace(version=partition.position.version))
         reach(ReshardPoint.AFTER_MARK)

@@ -125,6 +125,7 @@ class Reshard:
                 topic_id=topic.id,
                 reshards=reshards,
                 in_progress=(_backlog_start(marked, number), now.bounds[number][1]),
+                rest=None,
             )
             for number in topic.bounds
         }

@@ -13,7 +13,10 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from cdc_messages import topics
+from cdc_messages.watermarks import decode
+from cdc_program.settings import KafkaSettings
 from local_stack.servers.cassandra import CassandraCluster
+from materializer.kafka import TopicReader
 from publisher.cdc_raw import list_cdc_segments
 from publisher.inflight import PendingPosition
 from publisher.position import Positions
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
+    from cdc_messages.watermarks import Watermark
     from local_stack.servers.kafka import KafkaBroker
 
 ANSWER_SECONDS = 30.0
@@ -102,6 +106,18 @@ def skip_present_log(folder: Path, state: Path, cql: Session) -> None:
         if index is not None:
             positions.move([PendingPosition(file.id, index.offset, is_end=index.is_completed)])
     positions.save()
+
+
+@pytest.fixture
+def watermarks(kafka: KafkaBroker, topic_prefix: str) -> Callable[[], list[Watermark]]:
+    """The watermarks that have been sent."""
+    settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers)
+
+    def read() -> list[Watermark]:
+        messages = TopicReader(settings, topics.watermarks_topic(topic_prefix)).read_to_end()
+        return [decode(value) for _, value in messages]
+
+    return read
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
+    from cdc_messages.watermarks import Watermark
     from tests.support.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]
@@ -37,7 +39,12 @@ JUMPS = (DAY, -DAY)  # ahead, then two days back
 
 
 def test_the_publishers_clock_jumps(
-    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy, tmp_path: Path
+    publisher: PublisherProcess,
+    cql: Session,
+    fresh_keyspace: str,
+    sent: SentBy,
+    watermarks: Callable[[], list[Watermark]],
+    tmp_path: Path,
 ) -> None:
     ahead = tmp_path / "ahead"
     set_clock(ahead, "0")
@@ -47,8 +54,9 @@ def test_the_publishers_clock_jumps(
     for number, jump in enumerate(JUMPS):
         set_clock(ahead, str(jump))
         cql.execute(f"INSERT INTO {fresh_keyspace}.t (id, v) VALUES ({number}, 'a')")
-        # Heartbeats go on: one of this clock comes, and the row.
-        found = sent(fresh_keyspace, "t", lambda found, jump=jump, number=number: has_passed(found, number, jump))
+        # Watermarks go on: one of this clock comes, and the row.
+        found = sent(fresh_keyspace, "t", lambda found, number=number: has_row(found, number))
+        eventually(partial(has_clock, watermarks, jump))
         eventually(lambda: 0 <= (status(publisher)["lag_seconds"] or 0) < DAY / 2)
     assert sorted(each.key or b"" for each in rows(found)) == [int_value(number) for number in range(len(JUMPS))]
     now = status(publisher)
@@ -141,11 +149,13 @@ def logged(publisher: PublisherProcess, event: str) -> list[dict[str, Any]]:
     return [line for line in lines if line.get("event") == event]
 
 
-def has_passed(found: list[Sent], number: int, jump: float) -> bool:
-    """The row, and a heartbeat by a clock that is so far ahead."""
-    clocks = [each.message.clock / 1e6 for each in found if each.message.kind == "heartbeat"]
-    is_published = any(abs(clock - time.time() - jump) < DAY / 2 for clock in clocks)
-    return is_published and int_value(number) in {each.key for each in rows(found)}
+def has_row(found: list[Sent], number: int) -> bool:
+    return int_value(number) in {each.key for each in rows(found)}
+
+
+def has_clock(watermarks: Callable[[], list[Watermark]], jump: float) -> bool:
+    """A watermark by a clock that is so far ahead."""
+    return any(abs(each.clock / 1e6 - time.time() - jump) < DAY / 2 for each in watermarks())
 
 
 def status(publisher: PublisherProcess) -> dict[str, Any]:

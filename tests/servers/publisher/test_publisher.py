@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
+    from cdc_messages.watermarks import Watermark
     from local_stack.servers.cassandra import CassandraCluster
     from local_stack.servers.kafka import KafkaBroker
     from tests.support.publisher.publisher_process import PublisherProcess
@@ -248,30 +249,28 @@ def test_finished_segments_are_deleted_once_acknowledged(
     assert publisher.stop() == 0
 
 
-def test_quiet_partitions_get_heartbeats(
-    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy
+def test_a_watermark_passes_what_is_acknowledged_and_raw_topics_get_no_heartbeats(
+    publisher: PublisherProcess,
+    cql: Session,
+    fresh_keyspace: str,
+    sent: SentBy,
+    watermarks: Callable[[], list[Watermark]],
 ) -> None:
     cql.execute(f"CREATE TABLE {fresh_keyspace}.quiet (id int PRIMARY KEY, v text) WITH cdc = true")
     publisher.start(publisher__heartbeat_seconds=1)
     cql.execute(f"INSERT INTO {fresh_keyspace}.quiet (id, v) VALUES (1, 'a')")
     written = time.time()
+    [row] = sent(fresh_keyspace, "quiet", at_least(1))
 
-    def all_have_passed(found: list[Sent]) -> bool:
-        """Every raw partition has a heartbeat after the insert."""
-        updates = rows(found)
-        if not updates:
-            return False
-        place = (updates[0].message.segment, updates[0].message.position)
-        later = [
-            each
-            for each in found
-            if each.message.kind == "heartbeat"
-            and (each.message.published_up_to_segment, each.message.published_up_to_position) >= place
-            and each.message.clock > written * 1_000_000
-        ]
-        return {each.partition for each in later} == {0, 1, 2}
+    def has_passed(watermark: Watermark) -> bool:
+        at = watermark.tables.get(row.message.table_id)
+        place = (row.message.segment, row.message.position)
+        return at is not None and at.clock > written * 1e6 and (watermark.segment, watermark.position) >= place
 
-    assert all_have_passed(sent(fresh_keyspace, "quiet", all_have_passed))
+    eventually(lambda: any(map(has_passed, watermarks())))
+    assert {each.host_id for each in watermarks()} == {row.message.host_id}
+    time.sleep(2)
+    assert len(sent(fresh_keyspace, "quiet", at_least(1))) == 1
     assert publisher.stop() == 0
 
 

@@ -16,7 +16,6 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
 from materializer.kafka import send_all
 from materializer.records import Message
-from publisher.heartbeats import HeartbeatSchedule
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin
@@ -85,9 +84,6 @@ def test_partitions_that_come_later_are_seen(tmp_path: Path) -> None:
     raw_topic = raw_topics.open(table)
     send_to_all_raw_partitions(cast("Any", sender), raw_topic, b"", PendingMessages(), lambda: None)
     assert sender.partitions == [0, 1, 2, 3, 4]
-    beats = HeartbeatSchedule(10)
-    list(beats.due_partitions([raw_topic], {}, 0))
-    assert [partition for _, partition in beats.due_partitions([raw_topic], {}, 10)] == [0, 1, 2, 3, 4]
     admin.counts.clear()  # the sender reports a missing topic
     raw_topics.refresh_partition_counts()
     assert raw_topics.open(table).partitions == 5

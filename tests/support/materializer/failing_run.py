@@ -6,7 +6,7 @@ CDC_FAILING_TABLE names the table, CDC_FAILING_FILE the file. CDC_MUTANT may nam
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cdc_program.settings import Settings
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
-    from materializer.records import Message, RawPartition, RawRecord
+    from materializer.records import Message, RawPartition, RawRecord, Rest
     from materializer.rows.overlay import StateReader
     from materializer.rows.published import Published
 
@@ -40,7 +40,7 @@ class FailingPlanner(Planner):
     def plan_batch(self) -> BatchPlan:
         plan = super().plan_batch()
         table, file = os.environ[TABLE], os.environ[FILE]
-        return FailingPlan(plan.topics, plan.kafka, plan.materializer, plan.shapes, table, file)
+        return FailingPlan(**{each.name: getattr(plan, each.name) for each in fields(plan)}, table=table, file=file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class FailingProcessor(Processor):
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._whole.dead_letter_messages(raw_partition, letters)
 
-    def next_timer_ms(self, state: StateReader) -> int | None:
-        return self._whole.next_timer_ms(state)
+    def rest(self, state: StateReader) -> Rest | None:
+        return self._whole.rest(state)
 
 
 class _Patch:

@@ -110,5 +110,8 @@ class PublisherWithoutKafka:
     def ensure_tables_topic(self, _topic: str) -> None:
         return
 
+    def ensure_watermarks_topic(self, _topic: str) -> None:
+        return
+
     def read_latest_values(self, _topic: str, _first: int = 0) -> tuple[dict[bytes, bytes], int]:
         return {}, 0

@@ -1,51 +1,108 @@
-"""Which raw partitions need a heartbeat."""
+"""What a publisher says of how far it has published, and when."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.cql_types import parse_type
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from publisher.heartbeats import BUSY_PERIODS, HeartbeatSchedule
-from publisher.raw_topics import RawTopic
+from cdc_messages import watermarks
+from cdc_messages.watermarks import TableWatermark
+from publisher.heartbeats import WatermarkSender
+from publisher.row_ends import RowEnds, RowsEnd
 from publisher.schema import PublishedTable
 
+if TYPE_CHECKING:
+    from publisher.inflight import PendingMessages
+
+HOST = UUID(int=7)
 KEY = ColumnMetadata("id", parse_type("int", "ks", {}), ColumnKind.PARTITION_KEY, 0)
-TABLE = TableMetadata("ks", "t", UUID(int=1), (KEY,))
-RAW_TOPIC = RawTopic(PublishedTable(TABLE, TABLE.id.bytes, bytes(16)), "p.raw.ks.t", 2, 7)
+CLOCK = 1_700_000_000_000_000
 
 
-def due(heartbeats: HeartbeatSchedule, last_sent: dict[tuple[str, int], float], now: float) -> list[int]:
-    return [raw_partition for _, raw_partition in heartbeats.due_partitions([RAW_TOPIC], last_sent, now)]
+def table(number: int) -> PublishedTable:
+    metadata = TableMetadata("ks", f"t{number}", UUID(int=number), (KEY,))
+    return PublishedTable(metadata, metadata.id.bytes, bytes([number]) * 16)
 
 
-def test_a_raw_partition_is_due_once_it_has_been_idle_and_then_again() -> None:
-    heartbeats = HeartbeatSchedule(10)
-    assert due(heartbeats, {}, 100) == []
-    assert due(heartbeats, {}, 109) == []
-    assert due(heartbeats, {(RAW_TOPIC.name, 0): 105}, 110) == [1]
-    assert due(heartbeats, {(RAW_TOPIC.name, 0): 105}, 115) == [0]
-    assert due(heartbeats, {(RAW_TOPIC.name, 0): 105}, 119) == []
-    assert due(heartbeats, {(RAW_TOPIC.name, 0): 105}, 125) == [0, 1]
+class FakeKafka:
+    """Sender and raw topics. has_room: whether the queue takes a message. unopened: tables without a raw topic."""
+
+    watermarks_topic = "p.watermarks"
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, bytes, bytes]] = []
+        self.has_room = True
+        self.unopened: set[bytes] = set()
+
+    def find_open(self, published: PublishedTable) -> object | None:
+        return None if published.id in self.unopened else published
+
+    def send(self, topic: str, key: bytes, value: bytes, _pending: PendingMessages) -> bool:
+        if self.has_room:
+            self.sent.append((topic, key, value))
+        return self.has_room
 
 
-def test_a_busy_raw_partition_is_due_less_often() -> None:
-    heartbeats = HeartbeatSchedule(10)
-    times = [now for now in range(100, 300) if 0 in due(heartbeats, {(RAW_TOPIC.name, 0): now}, now)]
-    assert times == [100 + 10 * BUSY_PERIODS * count for count in (1, 2, 3)]
+def sender(kafka: FakeKafka, seconds: float = 10.0, tables: int = 2, ends: RowEnds | None = None) -> WatermarkSender:
+    schema = SimpleNamespace(
+        current_tables=lambda: [table(number) for number in range(1, tables + 1)],
+        row_ends=ends or RowEnds(None),  # type: ignore[arg-type]
+    )
+    positions = SimpleNamespace(clock=CLOCK, published_up_to=CommitLogPosition(3, 400))
+    node = SimpleNamespace(host_id=HOST.bytes, schema=schema, positions=positions)
+    return WatermarkSender(seconds, cast("Any", node), cast("Any", SimpleNamespace(raw_topics=kafka, sender=kafka)))
+
+
+def test_a_watermark_is_sent_at_once_and_then_once_a_period() -> None:
+    kafka = FakeKafka()
+    of_node = sender(kafka)
+    times = []
+    for now in range(100, 141):
+        before = len(kafka.sent)
+        of_node.send_if_due(now)
+        times += [now] * (len(kafka.sent) - before)
+    assert times == [100, 110, 120, 130, 140]
+
+
+def test_it_says_what_kafka_has_acknowledged_of_each_open_table() -> None:
+    kafka = FakeKafka()
+    kafka.unopened = {table(2).id}
+    sender(kafka, tables=3).send_if_due(1)
+    [(topic, key, value)] = kafka.sent
+    said = watermarks.decode(value)
+    assert (topic, key) == ("p.watermarks", HOST.bytes + b"\x00\x00")
+    assert (said.host_id, said.clock, said.segment, said.position) == (HOST.bytes, CLOCK, 3, 400)
+    assert said.tables == {table(each).id: TableWatermark(bytes([each]) * 16, CLOCK) for each in (1, 3)}
+
+
+def test_a_table_whose_rows_end_has_the_clock_from_before() -> None:
+    ends = RowEnds(None)  # type: ignore[arg-type]
+    ends.published = {table(1).id, table(2).id}
+    ends._pending[table(2).id] = RowsEnd("truncate", CommitLogPosition(3, 300), CLOCK // 1000 - 5000, CLOCK - 4_000_000)
+    kafka = FakeKafka()
+    sender(kafka, ends=ends).send_if_due(1)
+    said = watermarks.decode(kafka.sent[0][2])
+    assert [said.tables[table(each).id].clock for each in (1, 2)] == [CLOCK, CLOCK - 5_000_000]
 
 
 def test_what_finds_no_room_is_due_at_the_next_call() -> None:
-    heartbeats = HeartbeatSchedule(10)
-    assert due(heartbeats, {}, 100) == []
-    for _, raw_partition in heartbeats.due_partitions([RAW_TOPIC], {}, 110):
-        if raw_partition == 1:
-            break  # the queue has taken the first one only
-    assert due(heartbeats, {}, 111) == [1]
-    assert due(heartbeats, {}, 120) == [0]
+    kafka = FakeKafka()
+    of_node = sender(kafka)
+    kafka.has_room = False
+    of_node.send_if_due(100)
+    assert not kafka.sent
+    kafka.has_room = True
+    of_node.send_if_due(101)
+    assert len(kafka.sent) == 1
 
 
-def test_zero_seconds_means_no_heartbeats() -> None:
-    heartbeats = HeartbeatSchedule(0)
-    assert due(heartbeats, {}, 0) == []
-    assert due(heartbeats, {}, 1000) == []
+def test_zero_seconds_means_no_watermarks() -> None:
+    kafka = FakeKafka()
+    of_node = sender(kafka, seconds=0)
+    of_node.send_if_due(0)
+    of_node.send_if_due(1000)
+    assert not kafka.sent

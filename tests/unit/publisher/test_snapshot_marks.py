@@ -33,6 +33,8 @@ class Kafka:
 
     def ensure_tables_topic(self, _topic: str) -> None: ...
 
+    def ensure_watermarks_topic(self, _topic: str) -> None: ...
+
     def ensure_raw_topic(self, _topic: str) -> int:
         return 1
 

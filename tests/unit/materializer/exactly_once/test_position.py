@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cdc_program.errors import CdcError, Code
@@ -15,10 +17,12 @@ from materializer.exactly_once.position import (
     decode,
     encode,
 )
-from materializer.records import RawPartition, TopicShape
+from materializer.exactly_once.rest import MOST_HOSTS
+from materializer.records import RawPartition, Rest, TopicShape
 
 WHERE = RawPartition("cdc.raw.shop.orders", 3)
 POSITION = Position(77, "0000000004-0badcafe", 8)
+RESTING = POSITION._replace(rest=Rest(5000, None, frozenset({1, 2**32 - 1}), 2**32 - 1))
 RESHARDED = POSITION._replace(reshards=2, in_progress=(70, 90))
 OWN = f'"format":{FORMAT_VERSION}'
 
@@ -29,6 +33,8 @@ def test_is_read_as_it_was_written() -> None:
         RESHARDED,
         RESHARDED._replace(in_progress=RESHARDING),
         RESHARDED._replace(in_progress=None),
+        RESTING,
+        POSITION._replace(rest=Rest(None, 0, frozenset(), 0)),
     ):
         assert decode(77, encode(position), WHERE) == position
 
@@ -93,3 +99,16 @@ def test_what_the_topic_has_become_is_compared() -> None:
 def test_more_partitions_can_be_resharded_and_fewer_cannot() -> None:
     assert "state reshard shop.orders" in partition_count_changed(WHERE.topic, 2, 3).fix
     assert "reshard" not in partition_count_changed(WHERE.topic, 3, 2).fix
+
+
+def test_a_rest_that_is_not_there_or_does_not_fit_is_none() -> None:
+    fields = json.loads(encode(RESTING))
+    del fields["rest"]  # of a build that knew none
+    assert decode(77, json.dumps(fields), WHERE) == POSITION
+    many = RESTING._replace(rest=Rest(None, None, frozenset(range(MOST_HOSTS + 1)), 0))
+    assert decode(77, encode(many), WHERE) == POSITION
+    most = RESTING._replace(rest=Rest(2**62, 2**62, frozenset(range(2**31, 2**31 + MOST_HOSTS)), 2**32 - 1))
+    assert decode(77, encode(most), WHERE) == most
+    assert len(encode(most._replace(topic_id="x" * 22))) < 4096  # offset.metadata.max.bytes
+    with pytest.raises(CdcError):
+        decode(77, json.dumps({**fields, "rest": [1, 2]}), WHERE)

@@ -16,7 +16,7 @@ from materializer.exactly_once.partition_task import Report
 from materializer.fold.next_timer import next_timer_ms
 from materializer.job.backlog import RawBacklog
 from materializer.job.worker_loop import max_heartbeat_wait
-from materializer.records import RawPartition, RawRecord
+from materializer.records import RawPartition, RawRecord, Rest
 from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import int_bytes, raw_record
@@ -30,7 +30,8 @@ RAW, OTHER, _ = PARTITIONS
 WAIT = 60.0
 BEATEN = raw_record(b"", "heartbeat", None).value
 WRITTEN = raw_record(int_bytes(1), "row", Row((int_bytes(1),), {"a": Cell(1, b"x")})).value
-NOTHING_DUE = Report(0, 1, 1, 0, 1, 0.1)
+RESTING = Rest(None, None, frozenset({1}), 7)
+NOTHING_DUE = Report(0, 1, 1, 0, 1, 0.1, rest=RESTING)
 
 
 def heartbeat(offset: int, ms: int = 0) -> RawRecord:
@@ -92,7 +93,7 @@ def test_a_partition_with_a_new_version_is_folded_once_more() -> None:
 
 def test_a_due_partition_is_folded_with_the_first_message_after_its_time() -> None:
     backlog = idle_backlog(RAW)
-    backlog.mark_folded(RAW, [], NOTHING_DUE._replace(next_timer_ms=5000), 0)
+    backlog.mark_folded(RAW, [], NOTHING_DUE._replace(rest=RESTING._replace(due_ms=5000)), 0)
     backlog.append(RAW, [heartbeat(1, 4999)])
     assert backlog.ready_idle(1) == []
     backlog.append(RAW, [heartbeat(2, 5000)])
@@ -102,9 +103,9 @@ def test_a_due_partition_is_folded_with_the_first_message_after_its_time() -> No
 def test_a_changed_table_is_folded_with_the_next_message() -> None:
     backlog = idle_backlog(RAW)
     backlog.append(RAW, [heartbeat(1)])
-    backlog.mark_ready("cdc.raw.ks.other")
+    backlog.mark_ready({"cdc.raw.ks.other"})
     assert backlog.ready_idle(1) == []
-    backlog.mark_ready(RAW.topic)
+    backlog.mark_ready({RAW.topic})
     assert backlog.ready_idle(1) == [RAW]
 
 

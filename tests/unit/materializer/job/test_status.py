@@ -85,6 +85,7 @@ def test_as_json(status: JobStatus) -> None:
     assert found == {
         "group": "the-group",
         "raw_partitions": 4,
+        "phase": "folding",
         "waiting": "",
         "batches": 1,
         "messages": 9,
@@ -254,3 +255,50 @@ def test_the_commands(status: JobStatus) -> None:
     answer = ask(port, "status")
     assert answer.exit_code == Code.PROGRAM_UNREACHABLE.exit_status
     assert "state ls" in answer.output
+
+
+def report(messages: int) -> TaskResult:
+    return TaskResult(A, Report(0, messages, messages, 0, 1, 0.1), None)
+
+
+def test_the_phase_says_what_the_job_does() -> None:
+    lags: Any = FixedLags()
+    status = JobStatus("g", StoppedPartitions(), lags)
+    assert status.phase == "starting"
+    status.count_batch([])
+    status.follow([A], 3)
+    assert status.phase == "planning: 3 raw topics are not planned yet"
+    assert "planning: 3 raw topics" in text({**status.as_json()})
+    status.follow([A])
+    assert status.phase == "folding"
+    status.wait_because("CDC-020 away")
+    assert status.phase == "waiting"
+
+
+def test_nothing_folded_although_there_is_something_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("materializer.job.status.time.monotonic", lambda: now[0])
+    lags: Any = FixedLags()
+    made = JobStatus("g", StoppedPartitions(), lags)
+    assert made.problem() == "The job is starting: it has not ended its first batch."
+    made.count_batch([report(0)])
+    assert made.problem() == "Nothing was folded since the start, although 1,214 messages are unread."
+    made.wait_because("CDC-020 away")
+    assert made.problem() == ""  # a restart would not help
+    made.wait_because("")
+    made.count_batch([report(3)])
+    assert made.problem() == ""
+    now[0] += 601
+    assert made.problem() == "Nothing was folded for 601 s, although 1,214 messages are unread."
+    lags.latest = {}
+    assert made.problem() == ""
+
+
+def test_what_is_stopped_is_no_reason_to_restart() -> None:
+    stopped = StoppedPartitions()
+    lags: Any = FixedLags()
+    for each in lags.latest:
+        stopped.stop(each, Failure(CdcError(Code.STATE_DAMAGED, "It is torn.", "Mend it.")))
+    made = JobStatus("g", stopped, lags)
+    made.count_batch([])
+    assert made.problem() == ""

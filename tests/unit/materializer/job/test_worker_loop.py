@@ -91,10 +91,10 @@ class FakeTopics:
             self.described.append(set(topics))
         return {topic: self.shapes[topic] for topic in topics}
 
-    def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
+    def ends(self, partitions: Collection[RawPartition]) -> dict[RawPartition, int]:
         if self.unreachable is not None:
             raise self.unreachable
-        return dict.fromkeys(partitions, (0, 7))
+        return dict.fromkeys(partitions, 7)
 
 
 class FakeOpenPartitions:
