@@ -1,8 +1,8 @@
 """Sends what waiting tables have missed, once their raw topics are open again.
 
 It reads the segments that are held again, in order, for the tables that are ready, and sends their mutations alone.
-Their new mutations are held during this time. When it has read as far as the publisher's loop, the tables are live: the
-loop sends what follows. What Kafka has acknowledged is released.
+Their new mutations are held during this time. When it has read as far as the publisher's loop, and Kafka has
+acknowledged all of it, the loop sends what follows.
 """
 
 from __future__ import annotations
@@ -29,15 +29,10 @@ if TYPE_CHECKING:
     from publisher.sides import KafkaSide, NodeSide
 
 SLICE_SECONDS = 0.1  # between two rounds of the loop
+ACKNOWLEDGE_SECONDS = 1.0
+_POLL_SECONDS = 0.01
 
 log = structlog.get_logger(__name__)
-
-
-class _Draining(NamedTuple):
-    """Tables that are live, and what Kafka has yet to acknowledge of what they had missed."""
-
-    tables: dict[bytes, RawTopic]
-    pendings: list[PendingMessages]
 
 
 class _Reading(NamedTuple):
@@ -69,11 +64,10 @@ class CatchUp:
         self._read_to: dict[int, int] = {}
         self._pendings: dict[int, PendingMessages] = {}
         self._reading: _Reading | None = None
-        self._draining: list[_Draining] = []
 
     def advance(self) -> None:
         """Send for at most about SLICE_SECONDS."""
-        self._note_acknowledged()
+        self._release()
         ready = self._waiting.ready()
         self._set_tables({key: found for key, found in self._tables.items() if ready.get(key) is found})
         if not self._tables:
@@ -84,7 +78,8 @@ class CatchUp:
         while (segment := self._next_segment()) is not None:
             if not self._read(segment, deadline):
                 return
-        self._go_live()
+        if self._is_acknowledged():
+            self._end()
 
     def _begin(self, ready: dict[bytes, RawTopic]) -> None:
         self._stop_reading()
@@ -173,33 +168,33 @@ class CatchUp:
             self._reading.tail.close()
             self._reading = None
 
-    def _note_acknowledged(self) -> None:
-        """Release finished segments, and the tables that Kafka has everything of."""
+    def _release(self) -> None:
+        """Let finished segments go that Kafka has everything of."""
         for segment, pending in list(self._pendings.items()):
             is_read = self._node.positions.is_finished(segment) and self._is_read(segment)
             if is_read and not pending.outstanding and self._is_current():
                 for table_id in self._tables:
                     self._waiting.release(table_id, segment)
                 del self._pendings[segment]
-        for draining in list(self._draining):
-            if any(pending.outstanding for pending in draining.pendings):
-                continue
-            self._draining.remove(draining)
-            for table_id, found in draining.tables.items():
-                waiting = self._waiting.tables.get(table_id)
-                if waiting is not None and waiting.ready is found and waiting.is_live:
-                    self._waiting.end(table_id)
 
     def _is_read(self, segment: int) -> bool:
         return self._read_to.get(segment, 0) >= self._node.tails.read_up_to(segment)
 
-    def _go_live(self) -> None:
-        """The tables have all that the loop has read."""
+    def _is_acknowledged(self) -> bool:
+        """Wait a moment for Kafka's acknowledgements, while the loop reads nothing; False if some have not come, or a
+        message was refused.
+        """
+        deadline = monotonic() + ACKNOWLEDGE_SECONDS
+        while (left := any(each.outstanding for each in self._pendings.values())) and monotonic() < deadline:
+            self._sender.wait(_POLL_SECONDS)
+        return not left and self._is_current()
+
+    def _end(self) -> None:
+        """Kafka has all that the loop has read of the tables: the loop goes on with them."""
         lost = [table_id for table_id in self._tables if self._waiting.tables[table_id].has_lost]
         for table_id in self._tables:
             self._raw_topics.open_again(table_id)
-            self._waiting.go_live(table_id)
+            self._waiting.end(table_id)
         if lost:
             self._node.schema.require_snapshots(lost)
-        self._draining.append(_Draining(self._tables, list(self._pendings.values())))
         self._tables, self._pendings = {}, {}

@@ -43,6 +43,10 @@ class MutationSender:
         """Whether the table's messages can be sent now."""
         return self._tables.is_open(table)
 
+    def wait(self, seconds: float) -> None:
+        """Handle acknowledgements for up to so many seconds, or until the first ones."""
+        self._housekeeping.serve(seconds)
+
     def send_batch(self, split: SplitEntries, pending: PendingMessages) -> None:
         """Send the messages of a batch, as `send` sends those of a mutation."""
         sent, count = 0, len(split.batch)

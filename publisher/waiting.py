@@ -47,12 +47,12 @@ class Reason(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class WaitingTable:
-    """A table that waits, or that has waited and is not done.
+    """A table that waits.
 
     since: when it began to wait, in seconds since the epoch. held: the segments with mutations that are not sent, and
     the position of the first one. has_lost: segments were let go; nothing is held any more, and the table needs a
-    snapshot. ready: its raw topic, found again: what was held is being sent. is_live: its new mutations are sent like
-    those of any table; Kafka has yet to acknowledge older ones. tried: the state of the table at the last try.
+    snapshot. ready: its raw topic, found again: what was held is being sent. tried: the state of the table at the last
+    try.
     """
 
     name: str
@@ -61,7 +61,6 @@ class WaitingTable:
     held: dict[int, int] = field(default_factory=dict)
     has_lost: bool = False
     ready: RawTopic | None = None
-    is_live: bool = False
     pause: float = FIRST_PAUSE
     retry_at: float = 0.0
     tried: object = None
@@ -124,7 +123,7 @@ class WaitingTables:
         else:
             is_news = table.ready is not None or table.reason != reason
             table.pause = min(table.pause * 2, LONGEST_PAUSE)
-        table.reason, table.ready, table.is_live, table.tried = reason, None, False, tried
+        table.reason, table.ready, table.tried = reason, None, tried
         table.retry_at = now + table.pause
         self._changed()
         if is_news:
@@ -171,16 +170,7 @@ class WaitingTables:
 
     def ready(self) -> dict[bytes, RawTopic]:
         """The tables to catch up, and the raw topic of each."""
-        return {
-            table_id: table.ready
-            for table_id, table in self.tables.items()
-            if table.ready is not None and not table.is_live
-        }
-
-    def go_live(self, table_id: bytes) -> None:
-        """Its mutations are sent again from now on."""
-        self.tables[table_id].is_live = True
-        self._changed()
+        return {table_id: table.ready for table_id, table in self.tables.items() if table.ready is not None}
 
     def release(self, table_id: bytes, segment: int) -> None:
         """Kafka has acknowledged what the segment has of the table."""
@@ -188,7 +178,7 @@ class WaitingTables:
             self._changed()
 
     def end(self, table_id: bytes) -> None:
-        """The table waits no more."""
+        """The table waits no more: all that the publisher has read of it is acknowledged."""
         table = self.tables.pop(table_id)
         self._changed()
         log.info("a table waits no more", table=table.name, waited_seconds=round(time() - table.since))
@@ -246,9 +236,8 @@ class WaitingTables:
         return frozenset(each for each in self.held_back if tables[each].has_lost or segment in tables[each].held)
 
     def shown(self) -> tuple[ShownTable, ...]:
-        """The tables that are held back, for the status."""
-        found = (self.tables[table_id] for table_id in self.held_back)
-        return tuple(sorted(ShownTable(table.name, table.reason.code, table.text()) for table in found))
+        """The tables, for the status."""
+        return tuple(sorted(ShownTable(each.name, each.reason.code, each.text()) for each in self.tables.values()))
 
     def save(self) -> None:
         """Make the changes durable."""
@@ -259,7 +248,7 @@ class WaitingTables:
 
     def _changed(self) -> None:
         self._is_saved = False
-        self.held_back = frozenset(table_id for table_id, table in self.tables.items() if not table.is_live)
+        self.held_back = frozenset(self.tables)
         self.edition += 1
 
 
