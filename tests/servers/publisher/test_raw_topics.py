@@ -17,7 +17,7 @@ from cdc_program.settings import KafkaSettings
 from materializer.kafka import send_all
 from materializer.records import Message
 from publisher.inflight import PendingMessages
-from publisher.kafka.sender import Sender
+from publisher.kafka.sender import Refusal, Sender
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.raw_topics import RawTopics, RegistryIds, send_to_all_raw_partitions
 from publisher.schema import PublishedTable
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local_stack.servers.kafka import KafkaBroker
+    from publisher.table_error import TableError
 
 
 class FakeTopicAdmin:
@@ -36,11 +37,12 @@ class FakeTopicAdmin:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
-    def ensure_raw_topic(self, topic: str) -> int:
-        return self.counts.setdefault(topic, 2)
+    def ensure_raw_topic(self, topic: str) -> tuple[int, bool]:
+        is_new = topic not in self.counts
+        return self.counts.setdefault(topic, 2), is_new
 
-    def check_raw_topics(self, _topics: set[str]) -> None:
-        return
+    def check_raw_topics(self, _topics: set[str]) -> dict[str, TableError]:
+        return {}
 
     def read_partition_counts(self) -> dict[str, int]:
         return self.counts
@@ -63,6 +65,9 @@ class FakeSender:
 
     def poll(self, _seconds: float) -> None:
         return
+
+    def take_refusals(self, _topic: str) -> list[Refusal]:
+        return []
 
     def refresh_metadata(self, _topic: str) -> None:
         return
