@@ -94,15 +94,15 @@ class Generator:
         return self._counter(table) if table.is_counter else self._statement(table)
 
     def _same(self, state: tuple[Any, ...]) -> Statement:
-        """The last statement with later timestamps: what it writes is there already. The workload goes on as if it had
-        not been. Of a counter the statement is an increment by 0.
+        """The last statement with later timestamps: what it writes is there already. What is chosen next is what would
+        be without it. Of a counter the statement is an increment by 0.
         """
-        after, recent = self._pick.getstate(), self._times.recent.copy()
+        after, recent, deleted = self._pick.getstate(), self._times.recent.copy(), self._deleted.copy()
         self._pick.setstate(state)
         self._times.step()
         statement = self._next()
         self._pick.setstate(after)
-        self._times.recent = recent
+        self._times.recent, self._deleted = recent, deleted
         return statement.without_increments() if statement.is_counter() else statement
 
     def schedule(self, change: SchemaChange, after: int) -> None:
