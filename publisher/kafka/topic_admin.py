@@ -119,7 +119,7 @@ class TopicAdmin:
 
     def ensure_watermarks_topic(self, topic: str) -> None:
         """Create the compacted topic of watermarks, or check it. The brokers set its timestamps."""
-        partitions = self._ensure_topic(topic, 1, _WATERMARKS_TOPIC_CONFIG, _WATERMARKS_CREATION_CONFIG)
+        partitions, _ = self._ensure_topic(topic, 1, _WATERMARKS_TOPIC_CONFIG, _WATERMARKS_CREATION_CONFIG)
         if partitions != 1:
             raise _wrong_settings(topic, f"has {partitions} partitions; it must have one")
 

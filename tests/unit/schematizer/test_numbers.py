@@ -4,7 +4,7 @@ database's words reach a client, and nothing fails.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fastapi.testclient import TestClient
-    from httpx import Response
 
 SUBJECT = "cdc.shop.orders-value"
 POSITIVE = (2**31, 2**32 + 1, 2_251_799_813_685_248, 2**63 - 1, 2**63, 2**64 + 1, 10**30)
@@ -31,7 +30,17 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     return secured.client(secured.admin, raise_server_exceptions=False)
 
 
-def refused(answer: Response) -> Response:
+class Answer(Protocol):
+    @property
+    def status_code(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+    def json(self) -> Any: ...
+
+
+def refused(answer: Answer) -> Answer:
     assert answer.status_code < 500, answer.text
     assert not [word for word in SAYS if word in answer.text.lower()], answer.text
     return answer
@@ -133,7 +142,9 @@ def _ask(
     for each in parameters:
         if each["in"] == "path":
             filled = filled.replace("{" + each["name"] + "}", str(given[each["name"]]))
-    query = {each["name"]: given[each["name"]] for each in parameters if each["in"] == "query" and each.get("required")}
+    query: dict[str, Any] = {
+        each["name"]: given[each["name"]] for each in parameters if each["in"] == "query" and each.get("required")
+    }
     query |= {name: value for name, value in given.items() if is_asked(parameters, name, value)}
     refused(client.request(method, filled, params=query, json=body))
 
