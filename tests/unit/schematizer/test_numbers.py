@@ -37,7 +37,7 @@ class Answer(Protocol):
     @property
     def text(self) -> str: ...
 
-    def json(self) -> Any: ...
+    def json(self) -> Any: ...  # noqa: ANN401 - whatever the body is
 
 
 def refused(answer: Answer) -> Answer:
@@ -142,7 +142,8 @@ def _ask(
     for each in parameters:
         if each["in"] == "path":
             filled = filled.replace("{" + each["name"] + "}", str(given[each["name"]]))
-    query: dict[str, Any] = {
+    required = [each["name"] for each in parameters if each["in"] == "query" and each.get("required")]
+    query: dict[str, Any] = {name: given[name] for name in required}
         each["name"]: given[each["name"]] for each in parameters if each["in"] == "query" and each.get("required")
     }
     query |= {name: value for name, value in given.items() if is_asked(parameters, name, value)}
