@@ -74,9 +74,8 @@ class SchemaInForce:
         current = self.schema
         if current is None or current.table_id != schema.table_id:
             return schema
-        versions = self._known.versions(schema.table_id)
-        at = versions.index(self._known.version_from(schema.table_id, current.digest))
-        return SchemaId(schema.table_id, versions[at + (versions[at] == current.digest)])
+        following = self._known.versions_between(schema.table_id, current.digest, schema.digest)
+        return SchemaId(schema.table_id, next(each for each in following if each != current.digest))
 
     def check(self, index: int, record: RawRecord, message: RawMessage) -> None:
         """Raise SchemaAdvanceError if the record at an index is folded under a newer schema."""
@@ -109,16 +108,12 @@ class SchemaInForce:
 
     def _advanced(self, first: bytes, record: RawRecord, message: RawMessage) -> SchemaId:
         """The schema under which the message was written: at least `first`, and at most the one that it names."""
-        known, table_id = self._known, message.table_id
-        versions = known.versions(table_id)
-        if not versions:
-            return SchemaId(table_id, first)
-        at = versions.index(known.version_from(table_id, first))
-        end = versions.index(known.version_from(table_id, message.schema_digest))
-        if at >= end:
+        table_id = message.table_id
+        candidates = self._known.versions_between(table_id, first, message.schema_digest)
+        if not candidates or candidates == [first]:
             self._passed.add(SchemaId(table_id, message.schema_digest))
             return SchemaId(table_id, first)
-        return SchemaId(table_id, _Written(record, message, known).under(versions[at : end + 1]))
+        return SchemaId(table_id, _Written(record, message, self._known).under(candidates))
 
 
 class _Written:

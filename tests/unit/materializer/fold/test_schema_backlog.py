@@ -1,4 +1,4 @@
-"""The history does not depend on lag: schemas that changed within a backlog, folded as if the job had never been behind."""
+"""The history does not depend on lag: a backlog with changes of the schema, folded as if there had been none."""
 
 from __future__ import annotations
 
