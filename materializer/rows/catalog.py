@@ -124,6 +124,16 @@ class TableCatalog:
         order = [each for of, each in self.schemas if of == table_id]
         return next((each for each in order[order.index(digest) :] if each in versions), versions[-1])
 
+    def versions_between(self, table_id: bytes, first: bytes, last: bytes) -> list[bytes]:
+        """`versions` from one schema to the other or, if that is none of them, to the first one after it."""
+        versions = self.versions(table_id)
+        if not versions:
+            return []
+        self.schema(table_id, first)
+        order = [each for of, each in self.schemas if of == table_id]
+        end = versions.index(self.version_from(table_id, last))
+        return [each for each in versions[: end + 1] if order.index(each) >= order.index(first)]
+
     def written_with(self, table_id: bytes, digest: bytes) -> TableMetadata:
         """The schema that reads an update which names one: an earlier one that is still in force as the newest, under
         which the update was written, or the named one.
