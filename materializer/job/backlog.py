@@ -98,6 +98,11 @@ class RawBacklog:
         return set(self._backlogs)
 
     @property
+    def asleep(self) -> int:
+        """How many raw partitions have nothing to do before a message or a time comes."""
+        return sum(each.is_new or each.rest is not None for each in self._backlogs.values())
+
+    @property
     def active_size(self) -> tuple[int, int]:
         """How many messages the active raw partitions have, and the bytes of their values."""
         active = [each for each in self._backlogs.values() if each.non_heartbeats]

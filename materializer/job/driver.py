@@ -132,6 +132,7 @@ class BatchDriver:
         self._stop_log = StopLog()
         self._offset_refresh = offset_refresh
         self._after_batch = after_batch
+        self._logged_pending = 0
 
     def run_until_stopped(self, beat: Callable[[], None]) -> None:
         """Run batches until the job is stopped. `beat` is called after each batch."""
@@ -151,6 +152,7 @@ class BatchDriver:
         raw_partitions = self._known_raw_partitions(plan)
         self._stopped.forget_all_but(raw_partitions)
         self._status.follow(raw_partitions, len(self._planner.pending))
+        self._log_pending(len(plan.shapes))
         self.stop_raw_partitions(self._topic_failures(raw_partitions))
         if self._offset_refresh is not None and self._offset_refresh.is_due:
             self._refresh_offsets(self._offset_refresh, plan)
@@ -192,6 +194,13 @@ class BatchDriver:
                 raise failure.error
             stops[raw_partition] = self._stopped.stop(raw_partition, failure)
         self._stop_log.log_stops(stops)
+
+    def _log_pending(self, topics: int) -> None:
+        """Say how far the planning is, each time that some topics are still being planned, and at its end."""
+        pending = len(self._planner.pending)
+        if pending != self._logged_pending:
+            _logger.info("raw topics planned", planned=topics - pending, topics=topics)
+            self._logged_pending = pending
 
     def _known_raw_partitions(self, plan: Plan) -> list[RawPartition]:
         """Return the plan's raw partitions. A topic that cannot be described is known by its partition 0."""

@@ -206,7 +206,10 @@ class PollLoop:
         if changed or plan.topics.keys() != self._plans.keys():
             self._watermarks.look_again()
         self._plans = plan.topics
-        self._add(assigned - self._backlog.raw_partitions - self._waiting, plan)
+        new = assigned - self._backlog.raw_partitions - self._waiting
+        self._add(new, plan)
+        if new:
+            _logger.info("raw partitions taken", raw_partitions=len(new), asleep=self._backlog.asleep)
         self._backlog.wake(assignment.retried)
 
     def _add(self, raw_partitions: set[RawPartition], plan: BatchPlan) -> None:
