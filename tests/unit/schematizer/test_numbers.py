@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fastapi.testclient import TestClient
-    from httpx import Response
+    from httpx2 import Response
 
 SUBJECT = "cdc.shop.orders-value"
 POSITIVE = (2**31, 2**32 + 1, 2_251_799_813_685_248, 2**63 - 1, 2**63, 2**64 + 1, 10**30)
@@ -117,7 +117,7 @@ def test_every_number_of_the_document(client: TestClient) -> None:
     assert asked > 50
 
 
-def _example(parameter: dict[str, Any]) -> object:
+def _example(parameter: dict[str, Any]) -> int | str:
     return 1 if is_number(parameter["schema"]) else "cdc.shop.orders"
 
 
@@ -126,7 +126,7 @@ def _ask(
     method: str,
     path: str,
     parameters: list[dict[str, Any]],
-    given: dict[str, object],
+    given: dict[str, int | str],
     body: dict[str, Any] | None,
 ) -> None:
     filled = path
