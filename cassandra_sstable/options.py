@@ -39,6 +39,16 @@ def _files(_context: click.Context, _parameter: click.Parameter, paths: tuple[Pa
     return list(dict.fromkeys(found))
 
 
+def _is_of_index(file: SSTableFile) -> bool:
+    """Whether the SSTable belongs to a secondary index. One whose header cannot be read is refused where it is read."""
+    if file.index_name is not None:
+        return True
+    try:
+        return is_index(read_statistics(file).header)
+    except (FormatError, OSError):
+        return False
+
+
 def _words(error: FormatError | OSError) -> str:
     return f"{error.filename} cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
 
@@ -115,7 +125,7 @@ class SSTableInput:
         files: dict[tuple[str, str, UUID], tuple[TableMetadata, list[SSTableFile]]] = {}
         for file in self.files:
             keyspace, name, _ = file.table_name
-            if file.index_name is not None or is_index(read_statistics(file).header):
+            if _is_of_index(file):
                 index = "a secondary index" if file.index_name is None else f"the secondary index {file.index_name}"
                 reason = f"{index} of {keyspace}.{name} is no table: dump and verify read it"
                 raise FormatError(reason, segment=str(file.data_path))
