@@ -56,7 +56,7 @@ class TopicSettler:
         self._client = client
         self._servers = servers
         self._push = push
-        self._number = 0
+        self._number = int(time.time())  # no settler before this one has written it
         client.execute(f"CREATE KEYSPACE IF NOT EXISTS {MARKER} WITH replication = {replication}")
         client.execute(f"CREATE TABLE IF NOT EXISTS {MARKER}.rows (id int PRIMARY KEY) WITH cdc = true")
         self._reader = ChangeReader.of_keyspace(servers, MARKER)
