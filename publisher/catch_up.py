@@ -11,28 +11,24 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-import structlog
-
 from cassandra_storage.commitlog import CommitLogEntry
 from cassandra_storage.mutation import only_table
 from publisher.batch_reader import SplitEntries
 from publisher.inflight import PendingMessages
 from publisher.messages import Origin
 from publisher.native_splitter import open_catch_up_splitter
-from publisher.raw_topics import RawTopic
 from publisher.tail import SegmentTail
 
 if TYPE_CHECKING:
     from publisher.mutation_decoder import MutationDecoder
     from publisher.mutation_sender import MutationSender
+    from publisher.raw_topics import RawTopic
     from publisher.row_end_sender import RowEndSender
     from publisher.sides import KafkaSide, NodeSide
 
 SLICE_SECONDS = 0.1  # between two rounds of the loop
 ACKNOWLEDGE_SECONDS = 1.0
 _POLL_SECONDS = 0.01
-
-log = structlog.get_logger(__name__)
 
 
 class _Reading(NamedTuple):
