@@ -46,7 +46,7 @@ EXPLANATIONS = {
         starts, so it also notices what happened while it was stopped.""",
         cause="""Someone deleted the topic, or a tool did that manages topics. The broker may have created it again with
         its default number of partitions (`auto.create.topics.enable`).""",
-        fix="""Look at the topic with `kafka-topics.sh --describe`. If its number of partitions or its settings are wrong,
+        fix="""Look at the topic with `kafka-topics.sh --describe`. If its number of partitions or settings are wrong,
         delete it: the job creates it again with `kafka.change_partitions`. Then run `cassandra-materializer resend
         KEYSPACE.TABLE --yes` and `cassandra-materializer retry`: the job sends every row again, as an `r`
         ([how](../guides/recover.md#a-change-topic-was-deleted)).""",
