@@ -2,7 +2,7 @@
 
 A raw message names the schema that its publisher knew. The state names the schema that is in force: the one under which
 the last record was folded. It only advances, with the first record that was written under a newer schema, whatever the
-driver knows by then (decision 0044). A publisher that is behind names a newer schema than the one that a mutation was
+driver knows by then (decision 0049). A publisher that is behind names a newer schema than the one that a mutation was
 written with. Its columns and its write time show that.
 """
 
