@@ -30,11 +30,13 @@ class TableProblems:
 
     def take_refusals(self) -> None:
         """Make the tables wait whose messages were refused, and only then count these messages as done: the position
-        may move past them.
+        may move past them. CdcError for a topic that all tables need.
         """
         for refusal in self._sender.take_refusals():
-            error = refusal.error
-            for table in self._raw_topics.tables_of(refusal.topic):
+            error, tables = refusal.error, self._raw_topics.tables_of(refusal.topic)
+            if not tables:
+                raise error
+            for table in tables:
                 waiting = self._waiting.tables.get(table.id)
                 if waiting is None or waiting.ready is not None:
                     self.wait(table, TableError.of(error))

@@ -121,6 +121,7 @@ _MATERIALIZER: Mapping[Code, tuple[Scope, ...]] = {
     Code.TOPIC_VERSION: (Scope.NOTHING,),
     Code.PUBLISHER_STALLED: (Scope.NOTHING,),
     Code.NOT_TRUNCATED: (Scope.NOTHING,),
+    Code.CHANGE_TOPIC_RECREATED: (Scope.RAW_PARTITION,),
     Code.CHECKPOINT_LOCATION: (Scope.RAW_PARTITION, Scope.START),
     Code.SPARK_SETTING: (Scope.START,),
     Code.SPARK_FAILED: (Scope.PROGRAM,),

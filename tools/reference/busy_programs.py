@@ -19,6 +19,7 @@ from materializer.records import RawPartition
 from materializer.store.unused import DiskUse
 from publisher.snapshot.shown import Shown
 from publisher.status import Status, metrics
+from publisher.waiting import ShownTable
 from schematizer.catalogue.census import Census, Counted
 from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
@@ -39,6 +40,7 @@ def registries() -> dict[str, CollectorRegistry]:
         log_latency_seconds=1,
         seconds_to_full=1,
         full_at=1,
+        waiting_tables=(ShownTable("shop.orders", "CDC-021", "shop.orders: CDC-021"),),
         snapshots=(Shown("shop.orders", "id", "sending", 1, 1, 0.5, 1.0),),
     )
     return {

@@ -125,6 +125,8 @@ class FakeKafka:
     def ensure_tables_topic(self, topic: str) -> None:
         self._check(topic)
 
+    ensure_watermarks_topic = ensure_tables_topic
+
     def ensure_raw_topic(self, topic: str) -> tuple[int, bool]:
         self._check(topic)
         is_new = topic not in self.topics

@@ -103,6 +103,13 @@ CASES = {
         {"cdc_publisher_waiting": 0},
         "The publisher beside sick waits for a server.",
     ),
+    "CdcTableWaits": Case(
+        PUBLISHER,
+        {'cdc_publisher_waiting_table{table="shop.orders",code="CDC-021"}': 1},
+        {},
+        "The table shop.orders waits at sick (CDC-021).",
+        labels=(("code", "CDC-021"), ("table", "shop.orders")),
+    ),
     "CdcPublisherLags": Case(
         PUBLISHER,
         {"cdc_publisher_lag_seconds": 360},

@@ -138,6 +138,12 @@ def tables_topic_refuses(world: World) -> None:
     world.rows.create("ks", "new", cdc=True)
 
 
+def watermarks_topic_refuses(world: World) -> None:
+    world.kafka.refused["cdc.watermarks"] = refused("TOPIC_AUTHORIZATION_FAILED")
+    world.it.publisher._housekeeping._watermarks._next = 0.0
+    world.it.publisher._housekeeping._status_interval._next = 0.0
+
+
 def client_is_dead(world: World) -> None:
     world.kafka.fatal = refused("a fatal error")
 
@@ -280,6 +286,7 @@ CASES: dict[str, tuple[Callable[[World], None], Code | None, Scope]] = {
     "a node that is away": (node_is_away_for_a_while, Code.CASSANDRA_UNREACHABLE, Scope.WAITS),
     "Kafka is away": (kafka_is_away_for_a_while, Code.KAFKA_UNREACHABLE, Scope.WAITS),
     "the tables topic refuses": (tables_topic_refuses, Code.KAFKA_REFUSED, Scope.PROGRAM),
+    "the topic of watermarks refuses": (watermarks_topic_refuses, Code.KAFKA_REFUSED, Scope.PROGRAM),
     "a dead client": (client_is_dead, Code.KAFKA_REFUSED, Scope.PROGRAM),
     "a damaged segment": (segment_is_damaged, Code.SEGMENT_CORRUPT, Scope.PROGRAM),
     "a query that fails": (query_fails, Code.CASSANDRA_QUERY, Scope.PROGRAM),

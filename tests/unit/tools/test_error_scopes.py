@@ -1,4 +1,4 @@
-"""Each code says how much of which program it stops, and the programs agree."""
+"""Each code says how much of a program it stops, and the programs agree."""
 
 from __future__ import annotations
 
