@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from local_stack.clients.change_reader import ChangeReader
+from local_stack.clients.change_reader import Change, ChangeReader
 from tests.support.e2e.schema_backlogs import STORIES, events_by_key, play, read_until_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.clients.change_reader import Change
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.stack import Stack
 

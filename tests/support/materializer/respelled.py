@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TEXTS = (NativeType("text"), NativeType("ascii"))
 
 
-def respelled(rng: random.Random, type_: CqlType, value: bytes) -> bytes:
+def respelled(rng: random.Random, type_: CqlType, value: bytes) -> bytes:  # noqa: PLR0911 - one for each kind of type
     """Another spelling of a value, if it has one; maybe the same."""
     if not value:
         return value
@@ -44,15 +44,12 @@ def respelled(rng: random.Random, type_: CqlType, value: bytes) -> bytes:
                 found = list(dict(found).items())
                 rng.shuffle(found)
             return _collection([part for pair in found for part in pair], 2)
-        case TupleType(types):
-            return _tuple(rng, types, value)
-        case UserType():
-            return _tuple(rng, type_.field_types, value)
+        case TupleType() | UserType():
+            return _tuple(rng, type_.types if isinstance(type_, TupleType) else type_.field_types, value)
         case VectorType(of, _):
             items = [respelled(rng, of, item) for item in vector_elements(type_, value)]
-            if fixed_length(of) is not None:
-                return b"".join(items)
-            return b"".join(write_unsigned_vint(len(item)) + item for item in items)
+            has_sizes = fixed_length(of) is None
+            return b"".join((write_unsigned_vint(len(item)) if has_sizes else b"") + item for item in items)
     return value
 
 

@@ -12,6 +12,7 @@ from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
 from cdc_messages.raw import decode, encode
 from materializer.fold.chunk import fold_chunk
+from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
 from tests.support.materializer.history.raw_partitions import with_topics
 from tests.support.materializer.memory_state import MemoryState
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
     from cdc_messages.changes import RowChange
     from cdc_messages.raw import Kind
-    from materializer.records import RawRecord
     from materializer.rows.settings import FoldSettings
 
 BASE_S = 1_700_000_000

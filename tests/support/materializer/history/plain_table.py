@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 Value: TypeAlias = bytes | tuple[tuple[bytes, bytes], ...]
 Image: TypeAlias = dict[str, Value]
@@ -58,6 +59,11 @@ class DeletedRange(NamedTuple):
     partition_key: bytes
     covers: Callable[[Clustering], bool]
     timestamp: int
+
+
+def list_order(path: bytes) -> int:
+    """The order of a list's elements, whose paths nobody sees."""
+    return UUID(bytes=path).time
 
 
 class PlainTable:
@@ -142,8 +148,10 @@ class PlainTable:
             }
             counts = [count.value for count in self.counts.get(column, {}).values() if count.timestamp > until]
             if order is not None and elements:
-                pairs = [(path or b"", value or b"") for path, value in elements.items()]
-                image[name] = tuple(sorted(pairs, key=lambda pair: order(pair[0])))
+                pairs = sorted(
+                    ((path or b"", value or b"") for path, value in elements.items()), key=lambda pair: order(pair[0])
+                )
+                image[name] = tuple((b"" if order is list_order else path, value) for path, value in pairs)
             elif counts:
                 is_deleted = column in self.cells and self.cells[column].timestamp > until
                 if not is_deleted:

@@ -11,6 +11,7 @@ from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, 
 from cassandra_storage.schema_rows import in_order
 from cdc_messages.tables import canonical
 from materializer.rows.catalog import TableCatalog
+from tests.support.materializer.history.plain_table import list_order
 from tests.support.materializer.raw_builder import INT, TEXT, TableWriter
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def path_order(type_: CqlType) -> PathOrder:
     """The order of a column's elements; None for a simple column."""
     match type_:
         case ListType(_, True):
-            return lambda path: UUID(bytes=path).time
+            return list_order
         case MapType(_, _, True) | UserType(_, _, _, _, True):
             return lambda path: int.from_bytes(path, "big", signed=True)
         case SetType(_, True):
