@@ -71,9 +71,10 @@ def test_types_come_from_keys_and_nested_types_of_the_headers(tmp_path: Path) ->
 
 
 def test_a_snapshot_without_its_types_is_verified(tmp_path: Path) -> None:
-    assert "1 partitions, 1 rows, 0 range tombstone markers, 0 problems" in sstable(
-        "verify", copied_snapshot(tmp_path, "p")
-    ).stdout
+    assert (
+        "1 partitions, 1 rows, 0 range tombstone markers, 0 problems"
+        in sstable("verify", copied_snapshot(tmp_path, "p")).stdout
+    )
 
 
 def test_a_complete_source_comes_before_one_without_types(tmp_path: Path) -> None:

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from httpx import Response
 
 SUBJECT = "cdc.shop.orders-value"
-LARGE = (2**31, 2**32 + 1, 2_251_799_813_685_248, 2**63 - 1, 2**63, 2**64 + 1, 10**30, -(2**31) - 1, -(2**63) - 1, -(10**30))
+LARGE = (
+    2**31,
+    2**32 + 1,
+    2_251_799_813_685_248,
+    2**63 - 1,
+    2**63,
+    2**64 + 1,
+    10**30,
+    -(2**31) - 1,
+    -(2**63) - 1,
+    -(10**30),
+)
 DIGITS = "9" * 5000
 SAYS = ("sqlite", "integer too large", "python int", "overflow", "psycopg", "traceback", "out of range for type")
 
@@ -140,7 +151,9 @@ def _ask(
 
 def is_asked(parameters: list[dict[str, Any]], name: str, value: object) -> bool:
     """Whether it is the large number of a query."""
-    return value not in (1, "cdc.shop.orders") and any(each["name"] == name and each["in"] == "query" for each in parameters)
+    return value not in (1, "cdc.shop.orders") and any(
+        each["name"] == name and each["in"] == "query" for each in parameters
+    )
 
 
 @pytest.mark.parametrize("number", [*LARGE, DIGITS])
