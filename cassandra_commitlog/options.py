@@ -36,6 +36,8 @@ def _segments(_context: click.Context, _parameter: click.Parameter, paths: tuple
         found = find_segments(paths)
     except FormatError as error:
         raise click.BadParameter(str(error)) from None
+    except OSError as error:
+        raise click.BadParameter(f"{error.filename} cannot be read: {error.strerror}") from None
     if not found:
         raise click.BadParameter("no commit log segment found (CommitLog-<version>-<id>.log)")
     return found
@@ -44,7 +46,7 @@ def _segments(_context: click.Context, _parameter: click.Parameter, paths: tuple
 def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> list[TableMetadata]:
     try:
         return read_schema_files(list(paths))
-    except (FormatError, OSError) as error:
+    except FormatError as error:
         raise click.BadParameter(str(error)) from None
 
 
@@ -68,12 +70,19 @@ def _codecs(keystore: Path | None, password_file: Path | None, key_password_file
             )
         key_password = _secret(key_password_file, "CASSANDRA_COMMITLOG_KEY_PASSWORD")
         return SegmentCodecs(read_keys(keystore, password, key_password))
-    except (OSError, KeystoreError) as error:
+    except KeystoreError as error:
         raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
 def _secret(file: Path | None, variable: str) -> str | None:
-    return os.environ.get(variable) if file is None else file.read_text().rstrip("\r\n")
+    if file is None:
+        return os.environ.get(variable)
+    try:
+        return file.read_text("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{file} holds no password: it is not text") from None
 
 
 def segment_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -87,8 +96,8 @@ def segment_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="FILE",
         multiple=True,
         callback=_tables,
-        help="CQL with IDs (schema.cql of a snapshot, DESCRIBE ... WITH INTERNALS), a publisher's schema.json, or messages of"
-        " <prefix>.tables, one per line; may be repeated.",
+        help="CQL with IDs (schema.cql of a snapshot, DESCRIBE ... WITH INTERNALS), a publisher's schema.json, or "
+        "messages of <prefix>.tables, one per line; may be repeated.",
     )
     @click.option("--keystore", type=_FILE, metavar="FILE", help="For encrypted segments: Cassandra's JCEKS keystore.")
     @click.option(

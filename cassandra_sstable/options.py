@@ -33,10 +33,24 @@ def _files(_context: click.Context, _parameter: click.Parameter, paths: tuple[Pa
     try:
         found = [file for path in paths for file in find_sstables(path)]
     except (FormatError, OSError) as error:
-        raise click.BadParameter(str(error)) from None
+        raise click.BadParameter(_words(error)) from None
     if not found:
         raise click.BadParameter("no SSTable found (<version>-<id>-<format>-Data.db)")
     return list(dict.fromkeys(found))
+
+
+def _is_of_index(file: SSTableFile) -> bool:
+    """Whether the SSTable belongs to a secondary index. One whose header cannot be read is refused where it is read."""
+    if file.index_name is not None:
+        return True
+    try:
+        return is_index(read_statistics(file).header)
+    except (FormatError, OSError):
+        return False
+
+
+def _words(error: FormatError | OSError) -> str:
+    return f"{error.filename} cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
 def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> SchemaFiles:
@@ -44,7 +58,7 @@ def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[P
     for path in paths:
         try:
             found.read(path)
-        except (FormatError, OSError) as error:
+        except FormatError as error:
             raise click.BadParameter(str(error)) from None
     return found
 
@@ -81,7 +95,7 @@ def sstable_options(command: Callable[..., None]) -> Callable[..., None]:
         try:
             schemas = Schemas(tables, data_folders, files)
         except (FormatError, OSError) as error:
-            raise click.BadParameter(str(error), param_hint="--data") from None
+            raise click.BadParameter(_words(error), param_hint="--data") from None
         command(SSTableInput(files, schemas), **others)
 
     return with_sstables
@@ -111,7 +125,7 @@ class SSTableInput:
         files: dict[tuple[str, str, UUID], tuple[TableMetadata, list[SSTableFile]]] = {}
         for file in self.files:
             keyspace, name, _ = file.table_name
-            if file.index_name is not None or is_index(read_statistics(file).header):
+            if _is_of_index(file):
                 index = "a secondary index" if file.index_name is None else f"the secondary index {file.index_name}"
                 reason = f"{index} of {keyspace}.{name} is no table: dump and verify read it"
                 raise FormatError(reason, segment=str(file.data_path))

@@ -35,23 +35,27 @@ def reads(type_: CqlType, written: CqlType) -> bool:
     Whether a type is frozen is not compared, a user type is a tuple, and either side may have more fields: ALTER TYPE
     adds some, and DROP makes a tuple of a user type. A type of another class than Cassandra's own may be any.
     """
+    if isinstance(type_, CustomType) or isinstance(written, CustomType):
+        return True
+    if isinstance(type_, NativeType):
+        own = isinstance(written, NativeType) and (written == type_ or written.name in _READS.get(type_.name, ()))
+        return own or type_.name in _READ_ALL
+    parts = _parts(type_, written)
+    return parts is not None and all(reads(own, other) for own, other in parts)
+
+
+def _parts(type_: CqlType, written: CqlType) -> list[tuple[CqlType, CqlType]] | None:
+    """The pairs of inner types that must fit; None if the two types are of different kinds."""
     match type_, written:
-        case (CustomType(), _) | (_, CustomType()):
-            return True
-        case (NativeType(name), NativeType(of)):
-            return name == of or name in _READ_ALL or of in _READS.get(name, ())
-        case (NativeType(name), _):
-            return name in _READ_ALL
         case (ListType(of, _), ListType(others, _)) | (SetType(of, _), SetType(others, _)):
-            return reads(of, others)
+            return [(of, others)]
         case (MapType(keys, values, _), MapType(other_keys, other_values, _)):
-            return reads(keys, other_keys) and reads(values, other_values)
-        case (VectorType(of, dimension), VectorType(others, other_dimension)):
-            return dimension == other_dimension and reads(of, others)
+            return [(keys, other_keys), (values, other_values)]
+        case (VectorType(of, dimension), VectorType(others, other_dimension)) if dimension == other_dimension:
+            return [(of, others)]
         case (TupleType() | UserType(), TupleType() | UserType()):
-            fields = zip(_fields(type_), _fields(written), strict=False)
-            return all(reads(field, other) for field, other in fields)
-    return False
+            return list(zip(_fields(type_), _fields(written), strict=False))
+    return None
 
 
 def _fields(type_: TupleType | UserType) -> tuple[CqlType, ...]:

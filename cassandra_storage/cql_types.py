@@ -152,7 +152,9 @@ class _Parser:
 
     def _read_parametric(self, name: str) -> CqlType:
         self._tokens.expect("<")
+        self._depth -= name == "frozen"  # it is no type of its own
         first = self.read_type()
+        self._depth += name == "frozen"
         match name:
             case "frozen":
                 if isinstance(first, NativeType | CustomType):

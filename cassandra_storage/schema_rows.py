@@ -11,23 +11,54 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 from cassandra_storage.cql_types import UserTypeDefinition, parse_type
 from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import CqlType, user_types
+from cassandra_storage.marshal import CqlType, CustomType, ListType, MapType, SetType, UserType, user_types
 from cassandra_storage.schema import BINARY_NAMES, VIEW, ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 SchemaRow: TypeAlias = Mapping[str, Any]
 _TableName: TypeAlias = tuple[str, str]
 _TypeParser: TypeAlias = Callable[[str, str], CqlType]
 
+UNREADABLE = CustomType("unreadable")
+"""Stands for a type that this build cannot read, in tables whose updates can be stepped over all the same."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Parsers(NamedTuple):
+    """Of the types of columns, and of dropped columns."""
+
+    columns: _TypeParser
+    dropped: _TypeParser
+
+
+class UnreadableTable(NamedTuple):
+    """A table (or view) that its rows do not describe in a way that this build can read, and why. `stepped_over`: the
+    table with types that are good enough to step over its updates; None if even that is not known.
+    """
+
+    keyspace: str
+    name: str
+    cdc: bool
+    reason: str
+    stepped_over: TableMetadata | None
+
+    @property
+    def qualified_name(self) -> str:
+        """`keyspace.name`."""
+        return f"{self.keyspace}.{self.name}"
+
+
+class ReadTables(NamedTuple):
+    """Tables by their ids: those that could be read, and those that could not."""
+
+    tables: dict[UUID, TableMetadata]
+    unreadable: dict[UUID, UnreadableTable]
 
 
 def tables_from_rows(
@@ -39,22 +70,80 @@ def tables_from_rows(
 ) -> dict[UUID, TableMetadata]:
     """The tables (and views) that rows of system_schema's tables of these names, of 3.11 to 5.0, describe.
 
-    FormatError names a table without a partition key (its rows were read while it was made or dropped), a column that
-    a row lacks, a kind or type that cannot be parsed, or a user type that is not there.
+    FormatError names a table without a partition key (its rows were read while it was made or dropped), the table and
+    column whose kind or type cannot be read, or a column that a row lacks.
     """
-    parse = _type_parser(types)
+    read = read_each_table(tables, columns, types, dropped_columns, views)
+    for unreadable in read.unreadable.values():
+        raise FormatError(unreadable.reason)
+    return read.tables
+
+
+def read_each_table(
+    tables: Iterable[SchemaRow],
+    columns: Iterable[SchemaRow],
+    types: Collection[SchemaRow],
+    dropped_columns: Iterable[SchemaRow],
+    views: Iterable[SchemaRow] = (),
+) -> ReadTables:
+    """As tables_from_rows; a table that cannot be read does not hide the others. FormatError only for a row without
+    its own key.
+    """
+    parse = _Parsers(_type_parser(types), _parse_without_user_types)
     columns_of = _by_table(columns)
     dropped_of = _by_table(dropped_columns)
-    found = {}
-    for row in tables:
-        name = (_value(row, "keyspace_name"), _value(row, "table_name"))
-        found[_value(row, "id")] = _table(name, row, columns_of[name], dropped_of[name], parse)
-    for row in views:
-        name = (_value(row, "keyspace_name"), _value(row, "view_name"))
-        described = {**row, "flags": ("compound", VIEW)}
-        found[_value(row, "id")] = _table(name, described, columns_of[name], dropped_of[name], parse)
+    views_of = [{**row, "table_name": _value(row, "view_name"), "flags": ("compound", VIEW)} for row in views]
     altered = {(_value(row, "keyspace_name"), _value(row, "type_name")): row.get("altered_at", 0) for row in types}
-    return {table_id: _altered_with_types(table, altered) for table_id, table in found.items()}
+    read = ReadTables({}, {})
+    for row in [*tables, *views_of]:
+        table_id, name = _value(row, "id"), (_value(row, "keyspace_name"), _value(row, "table_name"))
+        try:
+            table = _table(name, row, columns_of[name], dropped_of[name], parse)
+        except FormatError as error:
+            stepped_over = _stepped_over(name, row, columns_of[name], dropped_of[name], parse)
+            read.unreadable[table_id] = UnreadableTable(*name, bool(row.get("cdc")), error.reason, stepped_over)
+        else:
+            read.tables[table_id] = _altered_with_types(table, altered)
+    return read
+
+
+def _stepped_over(
+    name: _TableName,
+    row: SchemaRow,
+    column_rows: list[SchemaRow],
+    dropped_rows: list[SchemaRow],
+    parse: _Parsers,
+) -> TableMetadata | None:
+    """The table with an unreadable type as one of unknown values; None if more than types is unreadable."""
+    guess = _Parsers(partial(_parse_or_guess, parse.columns), partial(_parse_or_guess, parse.dropped))
+    try:
+        return _table(name, row, column_rows, dropped_rows, guess)
+    except FormatError:
+        return None
+
+
+def _parse_or_guess(parse: _TypeParser, keyspace: str, text: str) -> CqlType:
+    try:
+        return parse(keyspace, text)
+    except FormatError:
+        return _of_unknown_values(keyspace, text)
+
+
+def _of_unknown_values(keyspace: str, text: str) -> CqlType:
+    """A type with the cells that a column of this type has. Only a user type's name has no parameters, and all other
+    types whose elements are cells of their own begin with their names.
+    """
+    match text.partition("<")[0].strip().lower():
+        case "list":
+            return ListType(UNREADABLE, is_multi_cell=True)
+        case "set":
+            return SetType(UNREADABLE, is_multi_cell=True)
+        case "map":
+            return MapType(UNREADABLE, UNREADABLE, is_multi_cell=True)
+        case name if name == text.strip().lower() and "'" not in name:
+            return UserType(keyspace, text.strip(), ("unreadable",), (UNREADABLE,), is_multi_cell=True)
+        case _:
+            return UNREADABLE
 
 
 def _altered_with_types(table: TableMetadata, altered: Mapping[tuple[str, str], int]) -> TableMetadata:
@@ -84,9 +173,8 @@ def _type_parser(rows: Iterable[SchemaRow]) -> _TypeParser:
     for row in rows:
         keyspace, name = _value(row, "keyspace_name"), _value(row, "type_name")
         names, types = row.get("field_names") or (), row.get("field_types") or ()
-        if len(names) != len(types):
-            raise FormatError(f"user type {keyspace}.{name} of {len(names)} names and {len(types)} types")
-        defined[keyspace][name] = UserTypeDefinition(keyspace, name, tuple(names), tuple(types))
+        if len(names) == len(types):  # otherwise it is unknown to the tables that use it
+            defined[keyspace][name] = UserTypeDefinition(keyspace, name, tuple(names), tuple(types))
 
     @cache
     def parse(keyspace: str, text: str) -> CqlType:
@@ -107,14 +195,14 @@ def _table(
     row: SchemaRow,
     column_rows: list[SchemaRow],
     dropped_rows: list[SchemaRow],
-    parse: _TypeParser,
+    parse: _Parsers,
 ) -> TableMetadata:
     """SchemaKeyspace.fetchTable, fetchView; a view has no flags of its own."""
-    columns = [_column(column_row, parse) for column_row in column_rows]
+    columns = [_column(column_row, parse.columns) for column_row in column_rows]
     by_kind = {kind: in_order(column for column in columns if column.kind is kind) for kind in ColumnKind}
     if not by_kind[ColumnKind.PARTITION_KEY]:
         raise FormatError(f"no partition key among the columns of {'.'.join(name)}")
-    dropped = {dropped.column.name: dropped for dropped in (_dropped_column(r) for r in dropped_rows)}
+    dropped = {dropped.column.name: dropped for dropped in (_dropped_column(r, parse.dropped) for r in dropped_rows)}
     return TableMetadata(
         *name,
         id=_value(row, "id"),
@@ -141,11 +229,20 @@ def _column(row: SchemaRow, parse: _TypeParser) -> ColumnMetadata:
     """SchemaKeyspace.createColumnFromRow."""
     return ColumnMetadata(
         _value(row, "column_name"),
-        parse(_value(row, "keyspace_name"), _value(row, "type")),
+        _column_type(row, parse),
         _kind(_value(row, "kind")),
         _value(row, "position"),
         is_reversed=_value(row, "clustering_order").lower() == "desc",
     )
+
+
+def _column_type(row: SchemaRow, parse: _TypeParser) -> CqlType:
+    keyspace = _value(row, "keyspace_name")
+    try:
+        return parse(keyspace, _value(row, "type"))
+    except FormatError as error:
+        column = f"{_value(row, 'column_name')} of {keyspace}.{_value(row, 'table_name')}"
+        raise FormatError(f"the type of the column {column} cannot be read: {error.reason}") from error
 
 
 def in_order(columns: Iterable[ColumnMetadata]) -> tuple[ColumnMetadata, ...]:
@@ -162,13 +259,17 @@ def _order(column: ColumnMetadata) -> tuple[bool, int, bytes, bytes]:
     return column.is_complex, max(column.position, 0), bytes([prefix[0] ^ 0x80]) + prefix[1:], name
 
 
-def _dropped_column(row: SchemaRow) -> DroppedColumn:
+def _dropped_column(row: SchemaRow, parse: _TypeParser) -> DroppedColumn:
     """SchemaKeyspace.createDroppedColumnFromRow: user types were written out as tuples when it was dropped."""
     kind = _kind(row.get("kind") or ColumnKind.REGULAR)
-    type_ = parse_type(_value(row, "type"), _value(row, "keyspace_name"), {})
+    type_ = _column_type(row, parse)
     return DroppedColumn(
         ColumnMetadata(_value(row, "column_name"), type_, kind), _microseconds(_value(row, "dropped_time"))
     )
+
+
+def _parse_without_user_types(keyspace: str, text: str) -> CqlType:
+    return parse_type(text, keyspace, {})
 
 
 def _microseconds(time: datetime | int) -> int:

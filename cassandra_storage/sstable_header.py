@@ -105,7 +105,8 @@ def _check_columns(
             raise _another(table, column, found_type.type)
         if column.kind is ColumnKind.CLUSTERING and column.is_reversed != found_type.is_reversed:
             order = "descending" if found_type.is_reversed else "ascending"
-            raise FormatError(f"the header has {order} values of {column.name!r}: {table.qualified_name} is another table")
+            reason = f"the header has {order} values of {column.name!r}: {table.qualified_name} is another table"
+            raise FormatError(reason)
 
 
 def _another(table: TableMetadata, column: ColumnMetadata, written: CqlType) -> FormatError:

@@ -96,7 +96,7 @@ class _Parser:
         if short == "VectorType":
             return NamedType(self._vector(depth))
         if short in _PARAMETERS or short in ("TupleType", "CompositeType"):
-            inner = self._types(depth)
+            inner = self._types(depth - (short == "FrozenType"))  # it is no type of its own
             if len(inner) != _PARAMETERS.get(short, len(inner)) or not inner:
                 raise self._tokens.error()
             return self._made(short, inner, start)

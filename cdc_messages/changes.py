@@ -14,7 +14,9 @@ ColumnImage: TypeAlias = bytes | tuple[tuple[bytes, bytes], ...]
 RowImage: TypeAlias = Mapping[str, ColumnImage]
 
 Op: TypeAlias = Literal["c", "u", "d", "r"]
-Cause: TypeAlias = Literal["write", "expired_write", "expiry", "schema", "truncate", "drop", "repair", "moved"]
+Cause: TypeAlias = Literal[
+    "write", "expired_write", "expiry", "schema", "truncate", "drop", "repair", "moved", "resent"
+]
 
 
 class Source(NamedTuple):
@@ -24,7 +26,8 @@ class Source(NamedTuple):
     `incomplete`: a mutation of the row's Cassandra partition is missing, or a snapshot of the table is running, so the
     row may differ from `SELECT`'s. `snapshot`: a snapshot's row image made the change; then `file` and `position` are
     the snapshot's and its unit's. A change with the cause "moved" is a row's end in a change topic that the table has
-    left, or its beginning in the next one; `file` is the other topic's name.
+    left, or its beginning in the next one; `file` is the other topic's name. "resent" is a row that is sent again to a
+    change topic that was deleted and created again.
     """
 
     ts_us: int

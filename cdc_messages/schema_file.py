@@ -13,6 +13,7 @@ from cdc_messages.errors import MessageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cassandra_storage.cql_schema import CqlTable
     from cassandra_storage.schema import TableMetadata
 
 FORMS = "CQL (a snapshot's schema.cql, or DESCRIBE), a publisher's schema.json, or messages of the tables topic"
@@ -25,17 +26,35 @@ class SchemaFiles:
     def __init__(self) -> None:
         self.tables: list[TableMetadata] = []
         self.cql = CqlSchema()
+        self._names: dict[CqlTable, str] = {}
 
     def read(self, path: Path) -> None:
-        """Add the tables and types of a file. FormatError with the file's name if it has none, or is another kind of
-        file; OSError if it cannot be read.
+        """Add the tables and types of a file. FormatError with the file's name if it has none, is another kind of file,
+        or cannot be read.
         """
         try:
-            self._read(_text(path))
+            self._read(_text(path), path.name)
         except FormatError as error:
             raise FormatError(error.reason, position=error.position, segment=path.name) from None
+        except OSError as error:
+            raise FormatError(f"cannot be read: {error.strerror}", segment=path.name) from None
 
-    def _read(self, text: str) -> None:
+    def with_ids(self) -> list[TableMetadata]:
+        """All tables, each with its id. FormatError if a table of CQL lacks its id or a user type."""
+        return self.tables + [self._with_id(of) for of in self.cql.tables]
+
+    def _with_id(self, of: CqlTable) -> TableMetadata:
+        name = f"{of.keyspace}.{of.name}"
+        if not of.id.int:
+            reason = f"{name} has no ID: take a snapshot's schema.cql, or DESCRIBE … WITH INTERNALS"
+            raise FormatError(reason, segment=self._names[of])
+        try:
+            return self.cql.table(of)
+        except FormatError as error:
+            reason = f"{error.reason} ({name}): add the CREATE TYPE that DESCRIBE prints, here or in another --schema"
+            raise FormatError(reason, segment=self._names[of]) from None
+
+    def _read(self, text: str, name: str) -> None:
         if text.lstrip().startswith(_BEGINS_JSON):
             self.tables += _json_tables(text)
             return
@@ -44,23 +63,15 @@ class SchemaFiles:
         if not known.tables and not known.has_types:
             raise FormatError(f"no table found: the file is not {FORMS}")
         self.cql.read(text)
+        self._names.update(dict.fromkeys(known.tables, name))
 
 
 def read_schema_files(paths: list[Path]) -> list[TableMetadata]:
-    """The tables of the files, each with its id. FormatError as SchemaFiles.read, and if a table lacks its id or a user
-    type; OSError.
-    """
+    """The tables of the files, each with its id. FormatError as SchemaFiles.read and with_ids."""
     files = SchemaFiles()
     for path in paths:
         files.read(path)
-    tables = list(files.tables)
-    for of in files.cql.tables:
-        if not of.id.int:
-            raise FormatError(
-                f"{of.keyspace}.{of.name} has no ID: take a snapshot's schema.cql, or DESCRIBE … WITH INTERNALS"
-            )
-        tables.append(files.cql.table(of))
-    return tables
+    return files.with_ids()
 
 
 def read_schema_file(path: Path) -> list[TableMetadata]:

@@ -21,6 +21,12 @@ cdef struct _Place:
     int32_t partition
 
 
+cdef struct _Refusal:  # of a message
+    uint32_t group
+    uint32_t topic
+    int error
+
+
 cdef class Acknowledgements:
     cdef int64_t bytes  # of the values that are not acknowledged
     cdef int64_t in_flight
@@ -41,14 +47,18 @@ cdef class Acknowledgements:
     cdef size_t reached_place_count
     cdef size_t reached_place_capacity
     cdef bint is_out_of_memory
-    cdef int refused
-    cdef uint32_t refused_topic
+    cdef _Refusal* refusals
+    cdef size_t refusal_count
+    cdef size_t refusal_capacity
 
     cdef int add_topic(self, str name) except -1
     cdef uint32_t group_of(self, pending) except? 0xFFFFFFFF
     cdef void add(self, uint32_t group, size_t size) noexcept nogil
     cdef void remove(self, uint32_t topic, uint32_t group, const RkMessage* message, int64_t latency) noexcept nogil
     cdef tuple report(self, list errors)
+    cdef void _refuse(self, uint32_t topic, uint32_t group, int error) noexcept nogil
+    cdef list _take_refusals(self)
+    cdef int _settle(self, uint32_t group, int64_t count) except -1
     cdef void _reach(self, uint32_t topic, int32_t partition) noexcept nogil
     cdef uint32_t _new_group(self, pending) except? 0xFFFFFFFF
     cdef int _free_group(self, uint32_t group) except -1

@@ -30,6 +30,7 @@ cdef class Acknowledgements:
         free(self.groups)
         free(self.reached_groups)
         free(self.reached_places)
+        free(self.refusals)
 
     cdef int add_topic(self, str name) except -1:
         """Its place is the number of topics before it."""
@@ -53,8 +54,7 @@ cdef class Acknowledgements:
         self.bytes -= <int64_t>message.len
         self.in_flight -= 1
         if message.err:
-            if not self.refused:
-                self.refused, self.refused_topic = message.err, topic
+            self._refuse(topic, group, message.err)
             return
         self.acknowledged += 1
         self.latency += latency
@@ -64,6 +64,21 @@ cdef class Acknowledgements:
                 self.reached_group_count += 1
             self.groups[group].acknowledged += 1
         self._reach(topic, message.partition)
+
+    cdef void _refuse(self, uint32_t topic, uint32_t group, int error) noexcept nogil:
+        """Note a message that was refused."""
+        cdef void* memory
+        if self.refusal_count == self.refusal_capacity:
+            memory = realloc(self.refusals, (self.refusal_capacity * 2 + 64) * sizeof(_Refusal))
+            if memory == NULL:
+                self.is_out_of_memory = True
+                return
+            self.refusals = <_Refusal*>memory
+            self.refusal_capacity = self.refusal_capacity * 2 + 64
+        self.refusals[self.refusal_count].group = group
+        self.refusals[self.refusal_count].topic = topic
+        self.refusals[self.refusal_count].error = error
+        self.refusal_count += 1
 
     cdef void _reach(self, uint32_t topic, int32_t partition) noexcept nogil:
         """Note that the partition was written to."""
@@ -96,8 +111,8 @@ cdef class Acknowledgements:
         self.reached_place_count += 1
 
     cdef tuple report(self, list errors):
-        """Return what Producer.poll returns, with `errors` before a refusal. MemoryError if there was none to count with."""
-        cdef list pendings = [], places = []
+        """Return what Producer.poll returns. MemoryError if there was none to count with."""
+        cdef list pendings = [], places = [], refusals
         cdef uint32_t i, group
         cdef _Place* place
         cdef int64_t count = self.acknowledged
@@ -107,21 +122,39 @@ cdef class Acknowledgements:
         for i in range(self.reached_group_count):
             group = self.reached_groups[i]
             pendings.append((self._pendings[group], self.groups[group].acknowledged))
-            self.groups[group].outstanding -= self.groups[group].acknowledged
+            self._settle(group, self.groups[group].acknowledged)
             self.groups[group].acknowledged = 0
-            if not self.groups[group].outstanding and group != self._group:
-                self._free_group(group)
+        refusals = self._take_refusals()
         for i in range(<uint32_t>self.reached_place_count):
             place = &self.reached_places[i]
             self.topics[place.topic].is_reached[place.partition] = False
             places.append((self._topic_names[place.topic], place.partition))
-        if self.refused:
-            errors.append((self.refused, "", False, self._topic_names[self.refused_topic]))
         self.acknowledged = self.latency = 0
         self.reached_group_count = 0
         self.reached_place_count = 0
-        self.refused = 0
-        return pendings, count, seconds, places, errors
+        return pendings, count, seconds, places, errors, refusals
+
+    cdef list _take_refusals(self):
+        """A list of a `pending` or None, how many of its messages were refused, librdkafka's error, and the topic."""
+        cdef dict counts = {}
+        cdef size_t i
+        for i in range(self.refusal_count):
+            place = self.refusals[i].group, self.refusals[i].error, self.refusals[i].topic
+            counts[place] = counts.get(place, 0) + 1
+        self.refusal_count = 0
+        found = []
+        for (group, error, topic), count in counts.items():
+            found.append((self._pendings[group], count, error, self._topic_names[topic]))
+            if group != NO_GROUP:
+                self._settle(group, count)
+        return found
+
+    cdef int _settle(self, uint32_t group, int64_t count) except -1:
+        """So many messages of the group are no longer outstanding."""
+        self.groups[group].outstanding -= count
+        if not self.groups[group].outstanding and group != self._group:
+            self._free_group(group)
+        return 0
 
     cdef uint32_t group_of(self, pending) except? 0xFFFFFFFF:
         """The group of the messages of `pending`, which is new unless the last message had the same."""

@@ -7,6 +7,7 @@ class SendError(Exception):
     code: int
     text: str
     topic: str
+    index: int
 
 class Producer:
     def __init__(
@@ -17,5 +18,12 @@ class Producer:
     def send_batch(self, topics: tuple[str, ...], batch: Batch, first: int, pending: object) -> int: ...
     def poll(
         self, seconds: float
-    ) -> tuple[list[tuple[Any, int]], int, float, list[tuple[str, int]], list[tuple[int, str, bool, str]]]: ...
+    ) -> tuple[
+        list[tuple[Any, int]],
+        int,
+        float,
+        list[tuple[str, int]],
+        list[tuple[int, str, bool]],
+        list[tuple[Any, int, int, str]],
+    ]: ...
     def refresh_metadata(self, topic: str, seconds: float) -> None: ...

@@ -35,10 +35,13 @@ cdef enum:
 
 
 class SendError(Exception):
-    """librdkafka does not take a message, or does not answer. `code`: its error code; `text`: what it says."""
+    """librdkafka does not take a message, or does not answer. `code`: its error code; `text`: what it says; `index`: of
+    the message in its batch.
+    """
 
-    def __init__(self, int code, str text, str topic) -> None:
-        super().__init__(code, text, topic)
+    def __init__(self, int code, str text, str topic, Py_ssize_t index=0) -> None:
+        super().__init__(code, text, topic, index)
+        self.index = index
         self.code = code
         self.text = text
         self.topic = topic
@@ -159,7 +162,7 @@ cdef class Producer:
         if at < batch.count and batch.messages[at].table >= table_count:
             raise IndexError("a table without a topic")
         if error and error != ERR_QUEUE_FULL:
-            raise SendError(error, "", topics[batch.messages[at].table])
+            raise SendError(error, "", topics[batch.messages[at].table], <Py_ssize_t>at)
         return <Py_ssize_t>at
 
     cdef int _produce(
@@ -179,7 +182,8 @@ cdef class Producer:
     def poll(self, double seconds):
         """Handle what has happened, or wait up to `seconds` for the first thing to happen. (list of a `pending` and how
         many of its messages were acknowledged; how many in all; the sum of their times in seconds; the topics and
-        partitions that they are in; errors: code, text, whether it is fatal, the refused message's topic or "".)
+        partitions that they are in; the client's errors: code, text, whether it is fatal; a list of a `pending` or
+        None, how many of its messages were refused, the code of the error, and the topic.)
         """
         cdef void* event
         cdef int rest = <int>(seconds * 1000) if 0 < seconds < 86_400 else 0
@@ -236,9 +240,9 @@ cdef class Producer:
             if code == ERR_FATAL:
                 text[0] = 0
                 code = self.rk.fatal_error(self.client, text, TEXT_SIZE)
-                self._errors.append((code, text_of(text), True, ""))
+                self._errors.append((code, text_of(text), True))
             else:
-                self._errors.append((code, text_of(self.rk.event_error_string(event)), False, ""))
+                self._errors.append((code, text_of(self.rk.event_error_string(event)), False))
         return 0
 
     def refresh_metadata(self, str topic not None, double seconds):

@@ -64,6 +64,8 @@ class Code(Enum):
     SPARK_FAILED = (57, 4)
     RAW_MESSAGE_UNREADABLE = (58, 4)
     NOT_SUPPORTED = (59, 4)
+    TABLE_WAITS = (61, 4)
+    TOPIC_NAME = (62, 4)
     TABLE_NOT_PUBLISHED = (63, 4)
     TABLE_CDC_DISABLED = (64, 4)
     NEEDS_SNAPSHOT = (65, 4)
@@ -81,6 +83,7 @@ class Code(Enum):
     SNAPSHOT_GIVEN_UP = (87, 4)
     SNAPSHOT_STALLED = (88, 0)  # only for an alert
     NOT_TRUNCATED = (89, 4)
+    CHANGE_TOPIC_RECREATED = (93, 4)
     TRANSFORM_FAILED = (95, 4)
     TRANSFORM_STEP = (96, 4)
     TRANSFORM_SOURCE = (97, 4)

@@ -18,7 +18,7 @@ class Kind(Enum):
     )
     """A later try heals it."""
     EXPIRED = "None: a new producer continues from the committed position."
-    """A new client heals it at once: the broker has forgotten the producer, and no other instance has taken its place."""
+    """A new client heals it at once: the broker has forgotten the producer, and no other instance has it."""
     RIGHTS = "Grant the program's user the rights listed in docs/guides/secure.md."
     CONFIGURATION = "Correct the setting of the program, the topic or the brokers that the error names."
     TOPIC = (

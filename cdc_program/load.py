@@ -112,8 +112,9 @@ def _file_layer(path: Path) -> _Layer:
     except tomllib.TOMLDecodeError as error:
         raise CdcError(Code.CONFIG_FILE, f"{path} is not valid TOML: {error}.", "Correct that line.") from error
     except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise CdcError(
-            Code.CONFIG_FILE, f"{path} cannot be read: {error}.", "It must be a readable UTF-8 file."
+            Code.CONFIG_FILE, f"{path} cannot be read: {reason}.", "It must be a readable UTF-8 file."
         ) from error
     return _Layer(source.toml_data, str(path), {})
 

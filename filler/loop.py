@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 CLUSTER_CHECK_SECONDS = 60.0  # between two checks of the datacenter's nodes and of cdc_enabled
 WARNING_SECONDS = 60.0
 _RETRIED = frozenset(
-    {Code.CASSANDRA_UNREACHABLE, Code.CASSANDRA_QUERY, Code.CDC_DISABLED, Code.NODETOOL_FAILED, Code.CDC_RAW_MISSING}
+    {
+        Code.CASSANDRA_UNREACHABLE,
+        Code.CASSANDRA_AUTH,
+        Code.CASSANDRA_QUERY,
+        Code.CDC_DISABLED,
+        Code.NODETOOL_FAILED,
+        Code.CDC_RAW_MISSING,
+        Code.SEGMENT_CORRUPT,
+    }
 )
 
 log = structlog.get_logger(__name__)

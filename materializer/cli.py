@@ -89,6 +89,28 @@ def rebuild(settings: Settings, table: str, *, yes: bool) -> None:
 
 
 @main.program_command(
+    "resend",
+    params=[
+        _TABLE,
+        click.Option(["--yes"], is_flag=True, help="Do it. Without this flag, only print what would be done."),
+    ],
+)
+def resend(settings: Settings, table: str, *, yes: bool) -> None:
+    """Sends all rows of a table again to its change topic.
+
+    Use it after the change topic was deleted and created again (CDC-093). The materializer may run. The job sends an
+    `r` for each row, with the next row_sequence, before it folds anything else of the table.
+
+    Example: cassandra-materializer resend shop.orders --yes
+    """
+    from materializer.commands.resend import resend_table  # noqa: PLC0415
+    from materializer.kafka import command_errors  # noqa: PLC0415
+
+    with command_errors(f"resend {table}"):
+        resend_table(settings, table, is_confirmed=yes, say=click.echo)
+
+
+@main.program_command(
     "audit",
     secrets_of=("cassandra", "kafka", "registry"),
     params=[

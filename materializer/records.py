@@ -95,8 +95,8 @@ class UnreadableError(Exception):
 class Rest(NamedTuple):
     """While a raw partition rests, a watermark changes nothing in its state, and it need not be folded.
 
-    due_ms: the time of raw messages from which on any watermark makes the fold emit or store something; None: no time.
-    purge_ms: the time from which on a fold may purge something, or end what waits for publishers; None: no time.
+    due_ms: the first time of raw messages at which any watermark makes the fold emit or store something; None: no time.
+    purge_ms: the first time at which a fold may purge something, or end what waits for publishers; None: no time.
     hosts: the CRC-32 of each publisher's host id that the state knows. Another publisher's watermark must be stored.
     rules: a hash of the schemas and settings under which this holds.
     """

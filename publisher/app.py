@@ -37,6 +37,7 @@ from publisher.spool import open_spool
 from publisher.status import metrics
 from publisher.status_collector import StatusCollector, is_released_when_flushed
 from publisher.tail import SegmentTails
+from publisher.waiting import WaitingTables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,12 +61,13 @@ def run_publisher(settings: Settings) -> None:
         check_cdc_enabled(reported)
         _check_cdc_raw(settings.node.cdc_raw_directory, reported)
         loss_watch = LossWatch(client, node, settings)
-        loss_watch.check_at_start()
+        loss_watch.check_at_start(is_first=not (own.state_directory / "position.json").exists())
+        loss_watch.check_again()
         codecs = cdc_raw.open_codecs(own, settings.node.cdc_raw_directory)
         state_files.make_folder(own.state_directory)
         with state_files.locked(own.state_directory):
             node_side = _open_node_side(settings, client, loss_watch, codecs, reported or {})
-            sender = Sender(settings.kafka)
+            sender = Sender(settings.kafka, keeps_refusals=True)
             kafka_side = KafkaSide(sender, make_raw_topics(settings, node.cluster, sender))
             status = StatusCollector(settings.node, node_side, sender, Progress(monotonic()))
             operations = Operations(own.operations_address, own.operations_port, status.newest_as_json)
@@ -105,6 +107,7 @@ def _open_node_side(
         disposal=open_segment_disposal(own),
         loss_watch=loss_watch,
         snapshots=_open_snapshots(settings, client, host_id),
+        waiting=WaitingTables.load(own.state_directory / "waiting.json", positions),
         settle_seconds=2 * settings.materializer.truncate_seconds,
         durable_seconds=None if is_released_when_flushed(loss_watch.node) else durable_seconds(reported),
     )
@@ -157,5 +160,6 @@ def _log_ready(node: Node, node_side: NodeSide) -> None:
         tables=sorted(table.table.qualified_name for table in node_side.schema.current_tables()),
         excluded_tables=node_side.schema.excluded_names(),
         refused_tables=sorted(node_side.schema.refusals()),
+        waiting_tables=sorted(table.name for table in node_side.waiting.tables.values()),
         published_up_to=list(node_side.positions.published_up_to),
     )

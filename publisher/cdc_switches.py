@@ -59,6 +59,7 @@ class CdcSwitches:
     def __init__(self, newest_segment: Callable[[], int]) -> None:
         self._newest_segment = newest_segment
         self._ends: dict[bytes, _End] = {}
+        self.names: dict[bytes, str] = {}
         self._read_early: dict[bytes, _Switch] = {}  # the last switch of a table whose cdc the schema shows as on
 
     @property
@@ -98,7 +99,8 @@ class CdcSwitches:
         if first_table(mutation) not in SCHEMA_TABLES:
             return False
         has_changed = False
-        for table_id, switch in _switches(mutation, messaging_version, position):
+        for table_id, name, switch in _switches(mutation, messaging_version, position):
+            self.names[table_id] = name
             end = self._ends.get(table_id)
             if end is None:
                 if table_id in published:
@@ -121,9 +123,11 @@ class CdcSwitches:
             self._ends[bytes.fromhex(table_id)] = _End(end, int(last_segment), int(after))
 
 
-def _switches(mutation: bytes, messaging_version: int, position: CommitLogPosition) -> Iterator[tuple[bytes, _Switch]]:
-    """Yield each row of system_schema.tables with its table's id. Yield nothing if the mutation cannot be read: a later
-    Cassandra's schema may have other columns, and the newest segment is the end then.
+def _switches(
+    mutation: bytes, messaging_version: int, position: CommitLogPosition
+) -> Iterator[tuple[bytes, str, _Switch]]:
+    """Yield each row of system_schema.tables with its table's id and name. Yield nothing if the mutation cannot be
+    read: a later Cassandra's schema may have other columns, and the newest segment is the end then.
     """
     try:
         updates = read_mutation(mutation, messaging_version, SCHEMA_TABLES)
@@ -135,4 +139,5 @@ def _switches(mutation: bytes, messaging_version: int, position: CommitLogPositi
         for row in update.rows:
             table_id, cdc = row.columns.get("id"), row.columns.get("cdc")
             if isinstance(table_id, Cell) and isinstance(cdc, Cell):
-                yield table_id.value, _Switch(cdc.value == _TRUE, cdc.timestamp, position)
+                name = f"{update.partition_key.decode()}.{(row.clustering[0] or b'').decode()}"
+                yield table_id.value, name, _Switch(cdc.value == _TRUE, cdc.timestamp, position)

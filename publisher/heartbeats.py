@@ -1,4 +1,4 @@
-"""Tells the materializer how far this node's log is published: one message for all raw partitions (decision 0046)."""
+"""Tells the materializer how far this node's log is published: one message for all raw partitions (decision 0048)."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from publisher.heartbeats import WatermarkSender
 from publisher.interval import Interval
 from publisher.memory import release_free_memory
 from publisher.segment_cleanup import SegmentCleanup
+from publisher.table_problems import TableProblems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,9 @@ NODE_CHECK_SECONDS = 60.0
 
 
 class Housekeeping:
-    """The loop calls `serve` between mutations and wherever it waits. `beat` reports to the health check."""
+    """The loop calls `serve` between mutations and wherever it waits. `beat` reports to the health check. `problems`:
+    makes tables wait.
+    """
 
     def __init__(
         self,
@@ -40,8 +43,9 @@ class Housekeeping:
         self._status = status
         self._progress = status.progress
         self._beat = beat
-        self._acknowledgements = Acknowledgements(kafka, node.positions, status.progress)
-        self._cleanup = SegmentCleanup(node.tails.folder, node, status.progress)
+        self.problems = TableProblems(node, kafka)
+        self._acknowledgements = Acknowledgements(kafka, node.positions, status.progress, self.problems)
+        self._cleanup = SegmentCleanup(node.tails.folder, node, status.progress, settings.waiting_max_percent)
         self._watermarks = WatermarkSender(settings.heartbeat_seconds, node, kafka)
         self._save_interval = Interval(SAVE_SECONDS, now)
         self._status_interval = Interval(STATUS_SECONDS, now)
@@ -54,6 +58,7 @@ class Housekeeping:
             self._cleanup.request()
         now = monotonic()
         if self._save_interval.is_due(now):
+            self._node.waiting.save()
             self._node.positions.save()
             self._cleanup.dispose_of_finished(now)
         if self._status_interval.is_due(now):
@@ -69,12 +74,13 @@ class Housekeeping:
     def stop(self, seconds: float) -> None:
         """Wait up to `seconds` for the messages in flight, and save the position."""
         self._node.snapshots.stop()
-        self._acknowledgements.collect_last(seconds)
+        self._acknowledgements.collect_last(seconds, self._node.waiting)
 
     def _published(self) -> tuple[tuple[int, int], float]:
         """See node.Published. Row images must not overtake the end of the rows before them."""
-        schema = self._node.schema
-        if self._node.snapshots.current in {schema.tables[each].qualified_name for each in schema.row_ends.pending}:
+        schema, waiting = self._node.schema, self._node.waiting
+        not_yet = {schema.tables[each].qualified_name for each in schema.row_ends.pending}
+        if self._node.snapshots.current in not_yet | {waiting.tables[each].name for each in waiting.held_back}:
             return (0, 0), 0.0
         segment, position = self._node.positions.published_up_to
         return (segment, position), self._node.positions.clock / 1e6

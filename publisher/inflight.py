@@ -45,6 +45,10 @@ class InFlight:
     def oldest(self) -> PendingPosition | None:
         return self._pending[0] if self._pending else None
 
+    def segments(self) -> set[int]:
+        """The segments of the pending positions."""
+        return {pending.segment for pending in self._pending}
+
     def add(self, pending: PendingPosition) -> None:
         self._pending.append(pending)
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cassandra_storage.commitlog import CommitLogEntry
-from cdc_program.errors import Code
+from cassandra_storage.mutation import only_table
+from cdc_program.errors import CdcError, Code
+from publisher.catch_up import CatchUp
 from publisher.housekeeping import Housekeeping
 from publisher.inflight import PendingPosition
 from publisher.interval import Interval
-from publisher.messages import Origin
+from publisher.messages import NO_MESSAGES, Origin
 from publisher.mutation_decoder import MutationDecoder
 from publisher.mutation_sender import MutationSender
 from publisher.native_splitter import open_splitter
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import PublisherSettings
     from publisher.batch_reader import SplitEntries
+    from publisher.messages import DecodedMutation
     from publisher.sides import KafkaSide, NodeSide
     from publisher.status_collector import StatusCollector
     from publisher.tail import SegmentTail
@@ -60,11 +63,12 @@ class Publisher:
         self._status = status
         self._housekeeping = Housekeeping(settings, node, kafka, status, beat)
         self._calls = ServerCalls(self._housekeeping, status.progress)
-        self._tables = TableFollower(node.schema, kafka.raw_topics, self._housekeeping, self._calls)
-        self._splitter = open_splitter(node.schema, kafka.raw_topics, node.host_id)
+        self._tables = TableFollower(node, kafka, self._housekeeping.problems, self._housekeeping, self._calls)
+        self._splitter = open_splitter(node.schema, kafka.raw_topics, node.waiting, node.host_id)
         self._decoder = MutationDecoder(node.schema, node.quarantine, self._tables, self._housekeeping)
         self._sender = MutationSender(kafka.sender, self._tables, self._housekeeping, status.progress)
         self._row_ends = RowEndSender(node, self._sender, settings.drop_seconds, lambda: self._housekeeping.serve(0))
+        self._catch_up = CatchUp(node, kafka, self._decoder, self._sender, self._row_ends)
         self._poll_seconds = settings.poll_interval_ms / 1000
         self._schema_interval = Interval(settings.schema_poll_seconds, now)
         self._partition_count_interval = Interval(PARTITION_COUNT_SECONDS, now)
@@ -95,6 +99,8 @@ class Publisher:
                 self.publish_new()
                 self._housekeeping.serve(0)
                 self._follow_topics_and_schema()
+                self._tables.retry_waiting()
+                self._catch_up.advance()
                 while (rest := next_poll - monotonic()) > 0:
                     self._housekeeping.serve(rest)
         finally:
@@ -178,14 +184,30 @@ class Publisher:
         origin = Origin(
             self._node.host_id, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position
         )
-        decoded = self._decoder.decode(entry.mutation, origin)
+        decoded = self._decode(entry, origin)
         self._status.progress.count_mutation(decoded)
-        if not decoded.messages and decoded.filler_written_at is None:
+        messages = self._tables.sendable(decoded.messages, origin.segment, entry.position)
+        if not messages and decoded.filler_written_at is None:
             self._in_flight.extend_to(origin.segment, origin.position)
             return
-        self._row_ends.send_before(decoded.messages, origin)
+        self._row_ends.send_before(messages, origin)
         pending = PendingPosition(
-            origin.segment, origin.position, written_at=decoded.filler_written_at, outstanding=len(decoded.messages)
+            origin.segment, origin.position, written_at=decoded.filler_written_at, outstanding=len(messages)
         )
         self._in_flight.add(pending)
-        self._sender.send(decoded.messages, pending)
+        self._sender.send(messages, pending)
+
+    def _decode(self, entry: CommitLogEntry, origin: Origin) -> DecodedMutation:
+        """The messages of a mutation; none if it is held for its table, which cannot be decoded now."""
+        waiting = self._node.waiting
+        table_id = only_table(entry.mutation) if waiting.held_back else None
+        if table_id in waiting.held_back and table_id not in self._node.schema.published:
+            waiting.hold(table_id, origin.segment, entry.position)
+            return NO_MESSAGES
+        try:
+            return self._decoder.decode(entry.mutation, origin)
+        except CdcError as error:
+            if error.code is not Code.QUARANTINE_FULL or not self._tables.wait_for_room(entry.mutation, error):
+                raise
+            waiting.hold(only_table(entry.mutation) or b"", origin.segment, entry.position)
+            return NO_MESSAGES

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _MOST_SYNC_MS = 10_000  # Cassandra's default
 _LEAST_FREE_PERCENT = 20
+OF_KEYSPACES = frozenset({"durable_writes", "replication"})
+"""Checks that concern single keyspaces."""
 _SYNC_PERIOD = ("commitlog_sync_period", "commitlog_sync_period_in_ms")
 
 

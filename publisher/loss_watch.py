@@ -15,7 +15,7 @@ from cdc_messages.topics import raw_topic, tables_topic, watermarks_topic
 from cdc_program.cassandra import connect, live_settings, peer_datacenters, read_node
 from cdc_program.errors import CdcError, Code
 from publisher.kafka.topic_admin import TopicAdmin
-from publisher.loss_rules import Facts, Finding, Keyspace, Severity, apply_rules, unaccepted_losses
+from publisher.loss_rules import OF_KEYSPACES, Facts, Finding, Keyspace, Severity, apply_rules, unaccepted_losses
 from publisher.schema import NodeSchema
 from publisher.selection import selection_from
 
@@ -70,10 +70,13 @@ class LossWatch:
         """What loses changes now."""
         return tuple(sorted(finding.message for finding in self._failing))
 
-    def check_at_start(self) -> None:
-        """Check the node at start. CdcError CHANGES_WOULD_BE_LOST."""
+    def check_at_start(self, *, is_first: bool) -> None:
+        """Check the node at start. CdcError CHANGES_WOULD_BE_LOST for a setting of the node and, at the first start, of
+        a keyspace. Later a keyspace stops no other one: `check_again` reports it.
+        """
         findings = self._find()
-        require_no_losses(findings, self._settings)
+        of_keyspaces = () if is_first else OF_KEYSPACES
+        require_no_losses([finding for finding in findings if finding.check not in of_keyspaces], self._settings)
         for finding in findings:
             if finding.severity is not Severity.OK:
                 log.warning("check at start", check=finding.check, problem=finding.message, fix=finding.fix)

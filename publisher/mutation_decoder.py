@@ -73,7 +73,12 @@ class MutationDecoder:
         The node knew the table when it wrote the mutation, and has been asked for its schema since.
         """
         self._schema.ignore_table(table_id)
-        log.warning("skipping mutations of a dropped table", code=Code.SCHEMA_UNKNOWN.text, table_id=table_id.hex())
+        log.warning(
+            "skipping mutations of a dropped table",
+            code=Code.SCHEMA_UNKNOWN.text,
+            table=self._schema.name_in_log(table_id),
+            table_id=table_id.hex(),
+        )
         return NO_MESSAGES
 
     def _quarantine_mutation(self, mutation: bytes, origin: Origin, error: FormatError) -> DecodedMutation:

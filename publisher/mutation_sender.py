@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from publisher.kafka.sender import Sender
     from publisher.messages import OutgoingMessage
     from publisher.progress import Progress
+    from publisher.schema import PublishedTable
     from publisher.table_follower import TableFollower
 
 FULL_QUEUE_SECONDS = 0.1
@@ -37,6 +38,14 @@ class MutationSender:
                 self._send_to_all_raw_partitions(outgoing, pending)
             else:
                 self._send_by_key(outgoing, pending)
+
+    def is_ready(self, table: PublishedTable) -> bool:
+        """Whether the table's messages can be sent now."""
+        return self._tables.is_open(table)
+
+    def wait(self, seconds: float) -> None:
+        """Handle acknowledgements for up to so many seconds, or until the first ones."""
+        self._housekeeping.serve(seconds)
 
     def send_batch(self, split: SplitEntries, pending: PendingMessages) -> None:
         """Send the messages of a batch, as `send` sends those of a mutation."""
@@ -62,7 +71,6 @@ class MutationSender:
 
     def _send_to_all_raw_partitions(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
         """Raw partitions that were added a moment ago must get it too."""
-        self._tables.raw_topic_of(outgoing.table)  # open: only open topics are counted again
         self._tables.refresh_partition_counts()
         raw_topic = self._tables.raw_topic_of(outgoing.table)
         value = raw.encode(outgoing.message, raw_topic.schema_id)

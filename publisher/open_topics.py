@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def make_raw_topics(settings: Settings, cluster: str, sender: Sender) -> RawTopics:
     """Does not call Kafka, which may be away. CdcError if the registry is needed and is unreachable or refuses, or if
-    its certificates cannot be used: otherwise the first new table would stop the publisher.
+    its certificates cannot be used: otherwise every new table would wait.
     """
     registry = settings.registry
     check_certificates(registry)

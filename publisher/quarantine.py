@@ -64,7 +64,7 @@ class Quarantine:
                 Code.QUARANTINE_FULL,
                 f"The mutation before position {origin.position} of {origin.file} cannot be decoded ({reason}), and the"
                 f" quarantine is full: {len(files)} mutations, {size >> 10} KiB in {self._folder}.",
-                "The publisher has stopped before this mutation; nothing is lost. Find the cause of all of them"
+                "The publisher waits before this mutation; nothing is lost. Find the cause of all of them"
                 " (cassandra-publisher quarantine ls), then replay or discard them, or raise the limit.",
             )
         state_files.write(

@@ -6,6 +6,7 @@ The tables topic gets each table's own schema first.
 from __future__ import annotations
 
 from hashlib import sha256
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +20,7 @@ from cdc_program.errors import CdcError, Code
 from publisher import state_files
 from publisher.inflight import PendingMessages
 from publisher.schema import PublishedTable
+from publisher.table_error import TableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Protocol
 
-    from publisher.kafka.sender import Sender
+    from publisher.kafka.sender import Refusal, Sender
     from publisher.kafka.topic_admin import TopicAdmin
 
     class Registry(Protocol):
@@ -41,6 +43,15 @@ SCHEMA_SECONDS = 10.0
 _TABLE_ID_SIZE = 16
 
 log = structlog.get_logger(__name__)
+
+
+class FoundTopic(NamedTuple):
+    """A raw topic that exists with the right settings. is_new: it had to be created."""
+
+    name: str
+    partitions: int
+    schema_id: int
+    is_new: bool
 
 
 class RawTopic(NamedTuple):
@@ -75,6 +86,7 @@ class RegistryIds:
         stored = state_files.read(file) or {}
         is_same_source = {name: stored.get(name) for name in self._source} == self._source
         self._ids: dict[str, int] = stored["ids"] if is_same_source else {}
+        self._lock = Lock()
 
     def check_registry(self) -> None:
         """Raise CdcError REGISTRY_UNREACHABLE or _REFUSED if no id is known and the registry does not answer.
@@ -86,17 +98,22 @@ class RegistryIds:
                 registry.check_reachable()
 
     def schema_id(self, subject: str) -> int:
-        """The id; registers the schema at the first call. CdcError REGISTRY_UNREACHABLE or _REFUSED."""
+        """The id; registers the schema at the first call. CdcError REGISTRY_UNREACHABLE or _REFUSED. May be called from
+        any thread.
+        """
         if subject not in self._ids:
             with self._connect() as registry:
-                self._ids[subject] = registry.register(subject, RAW_SCHEMA)
-            state_files.write(self._file, {**self._source, "ids": self._ids})
+                schema_id = registry.register(subject, RAW_SCHEMA)
+            with self._lock:
+                self._ids[subject] = schema_id
+                state_files.write(self._file, {**self._source, "ids": self._ids})
         return self._ids[subject]
 
 
 class RawTopics:
     """The open raw topics by table. A table whose schema changes is opened again. `opened`: how many were opened so
     far. `requests`: the times of the materializer's requests for snapshots, by table id (cdc_messages.tables).
+    `on_node`: the ids of the tables that are published now, whose names must not collide.
     """
 
     def __init__(self, prefix: str, cluster: str, admin: TopicAdmin, sender: Sender, ids: RegistryIds) -> None:
@@ -108,11 +125,13 @@ class RawTopics:
         self._tables_topic = names.tables_topic(prefix)
         self.watermarks_topic = names.watermarks_topic(prefix)
         self._open: dict[bytes, RawTopic] = {}
+        self._closed: dict[bytes, RawTopic] = {}
         self.opened = 0
         self._partitions: dict[str, int] = {}
         self._sent_schemas: dict[bytes, bytes] = {}
         self._read_to = 0
         self.requests: dict[bytes, int] = {}
+        self.on_node: set[bytes] = set()
 
     def open_tables_topic(self) -> None:
         """Create or check the topics of table schemas and of watermarks, and read the first. CdcError if Kafka is
@@ -137,13 +156,81 @@ class RawTopics:
         raw_topic = self._open.get(table.id)
         return raw_topic if raw_topic is not None and raw_topic.table is table else None
 
+    def find_last(self, table: PublishedTable) -> RawTopic | None:
+        """The table's raw topic, also if it has been closed."""
+        return self._open.get(table.id) or self._closed.get(table.id)
+
     def open(self, table: PublishedTable) -> RawTopic:
-        """The table's raw topic, opened if it is not. CdcError if Kafka or the registry is unreachable or refuses."""
-        raw_topic = self.find_open(table)
-        if raw_topic is None:
-            raw_topic = self._open[table.id] = self._prepare(table)
-            self.opened += 1
+        """The table's raw topic, opened if it is not. CdcError if Kafka or the registry is unreachable or refuses;
+        TableError if that concerns this table alone.
+        """
+        return self.find_open(table) or self.add_open(self.announce(table, self.find_topic(table)))
+
+    def find_topic(self, table: PublishedTable) -> FoundTopic:
+        """Create or check the table's raw topic, and find the registry's id. May be called from another thread.
+        TableError.
+        """
+        keyspace, name = table.table.keyspace, table.table.name
+        topic = names.raw_topic(self._prefix, keyspace, name)
+        partitions, is_new = self._partitions.get(topic, 0), False
+        try:
+            if not partitions:
+                self._check_names(keyspace, name)
+                partitions, is_new = self._admin.ensure_raw_topic(topic)
+            return FoundTopic(topic, partitions, self._ids.schema_id(f"{topic}-value"), is_new)
+        except CdcError as error:
+            raise TableError.of(error) from error
+
+    def announce(self, table: PublishedTable, found: FoundTopic) -> RawTopic:
+        """Send the table's schema. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED; TableError if the schema is too
+        large.
+        """
+        key, value = table.id + table.digest, table_messages.to_json(table.table, self._cluster)
+        if self._send_schema(table, key, value):
+            log.info("table schema sent", table=table.table.qualified_name, topic=found.name, digest=table.digest.hex())
+        return RawTopic(table, found.name, found.partitions, found.schema_id)
+
+    def announce_again(self, table: PublishedTable) -> RawTopic:
+        """Send the schema of another state of a table whose raw topic is known. CdcError as `announce`."""
+        known = (self._open if table.id in self._open else self._closed)[table.id]
+        found = FoundTopic(known.name, known.partitions, known.schema_id, is_new=False)
+        announced = self.announce(table, found)
+        return self.add_open(announced) if table.id in self._open else self.set_aside(announced)
+
+    def was_published(self, table: PublishedTable) -> bool:
+        """Whether the tables topic has a schema of the table."""
+        return any(key.startswith(table.id) for key in self._sent_schemas if len(key) > _TABLE_ID_SIZE)
+
+    def add_open(self, raw_topic: RawTopic) -> RawTopic:
+        """From now on the table's messages go there."""
+        self._open[raw_topic.table.id] = raw_topic
+        self._partitions[raw_topic.name] = raw_topic.partitions
+        self._closed.pop(raw_topic.table.id, None)
+        self.opened += 1
         return raw_topic
+
+    def set_aside(self, raw_topic: RawTopic) -> RawTopic:
+        """Keep the raw topic of a table that catches up: only `find_last` returns it."""
+        self._closed[raw_topic.table.id] = raw_topic
+        return raw_topic
+
+    def open_again(self, table_id: bytes) -> None:
+        """The table has caught up."""
+        self.add_open(self._closed[table_id])
+
+    def close(self, table_id: bytes) -> bool:
+        """The table waits; return whether its raw topic was open. It is checked before it is opened again."""
+        raw_topic = self._open.pop(table_id, None)
+        if raw_topic is None:
+            return False
+        self._closed[table_id] = raw_topic
+        self._partitions.pop(raw_topic.name, None)
+        self.opened += 1
+        return True
+
+    def tables_of(self, topic: str) -> list[PublishedTable]:
+        """The tables whose raw topic this is or was."""
+        return [each.table for each in (self._closed | self._open).values() if each.name == topic]
 
     def send_mark(self, table: PublishedTable) -> None:
         """Send that the table needs a snapshot, if it does. All hosts have one mark in the topic: the latest stands.
@@ -167,12 +254,12 @@ class RawTopics:
         except MessageError:
             return 0
 
-    def refresh_partition_counts(self) -> None:
-        """Find raw partitions that were added, and check the settings of the raw topics. CdcError KAFKA_UNREACHABLE or
-        TOPIC_SETTINGS.
+    def refresh_partition_counts(self) -> list[tuple[PublishedTable, TableError]]:
+        """Find raw partitions that were added, and check the raw topics. Returns the tables whose topic has other
+        settings than it must have, or is gone, and the problem of each. CdcError KAFKA_UNREACHABLE.
         """
         counts = self._admin.read_partition_counts()
-        self._admin.check_raw_topics({each.name for each in self._open.values()})  # a recreated table keeps its topic
+        problems = self._admin.check_raw_topics({each.name for each in self._open.values()})
         for gone in self._partitions.keys() - counts:
             del self._partitions[gone]  # a recreated table creates it again
         for table_id, raw_topic in self._open.items():
@@ -182,16 +269,7 @@ class RawTopics:
                 log.info("raw topic has more partitions", topic=raw_topic.name, before=raw_topic.partitions, now=count)
                 self._partitions[raw_topic.name] = count
                 self._open[table_id] = raw_topic._replace(partitions=count)
-
-    def _prepare(self, table: PublishedTable) -> RawTopic:
-        name = names.raw_topic(self._prefix, table.table.keyspace, table.table.name)
-        if name not in self._partitions:
-            self._check_names(table.table.keyspace, table.table.name)
-            self._partitions[name] = self._admin.ensure_raw_topic(name)
-        schema_id = self._ids.schema_id(f"{name}-value")
-        if self._send_schema(table, table.id + table.digest, table_messages.to_json(table.table, self._cluster)):
-            log.info("table schema sent", table=table.table.qualified_name, topic=name, digest=table.digest.hex())
-        return RawTopic(table, name, self._partitions[name], schema_id)
+        return [(each.table, problems[each.name]) for each in self._open.values() if each.name in problems]
 
     def _check_cluster(self, values: Iterable[bytes]) -> None:
         clusters = {name for name in map(table_messages.cluster_name, values) if name}
@@ -214,13 +292,26 @@ class RawTopics:
                 log.warning("request for a snapshot not read", topic=self._tables_topic, reason=error.reason)
 
     def _check_names(self, keyspace: str, name: str) -> None:
-        tables = {(each.table.table.keyspace, each.table.table.name) for each in self._open.values()}
+        """TableError if Kafka cannot have the topics of the table."""
+        try:
+            names.check_length(names.raw_topic(self._prefix, keyspace, name))
+        except MessageError as error:
+            raise TableError(
+                Code.TOPIC_NAME,
+                f"The {error.reason}.",
+                f"ALTER TABLE {keyspace}.{name} WITH cdc = false, or drop the table: what the log has of it is then"
+                " skipped. A table with a shorter name can be published.",
+            ) from error
+        opened = [each.table for each in list(self._open.values()) if each.table.id in self.on_node]
+        tables = {(table.table.keyspace, table.table.name) for table in opened}
         for collision in names.collisions(self._prefix, tables | {(keyspace, name)}):
-            raise CdcError(
+            raise TableError(
                 Code.TOPIC_NAMES_COLLIDE,
                 f"Kafka cannot distinguish the topic {collision.topic} of {collision.owner} from"
                 f" {collision.other_topic} of {collision.other_owner}.",
-                "Set cdc = false on one of the two, or rename it; kafka.topic_prefix without '_' avoids some of these.",
+                f"ALTER TABLE {keyspace}.{name} WITH cdc = false, or drop the table: what the log has of it is then"
+                " skipped. Or do so with the other one and delete its topics. A kafka.topic_prefix without '_' avoids"
+                " some of these.",
             )
 
     def _send_schema(self, table: PublishedTable, key: bytes, value: bytes) -> bool:
@@ -233,6 +324,8 @@ class RawTopics:
         while pending.outstanding:
             is_queued = is_queued or self._sender.send(self._tables_topic, key, value, pending)
             self._sender.poll(0.05)
+            for refusal in self._sender.take_refusals(self._tables_topic):
+                raise self._schema_problem(table, refusal)
             if monotonic() > deadline:
                 raise CdcError(
                     Code.KAFKA_UNREACHABLE,
@@ -241,3 +334,13 @@ class RawTopics:
                 )
         self._sent_schemas[key] = value
         return True
+
+    def _schema_problem(self, table: PublishedTable, refusal: Refusal) -> CdcError:
+        """One table has a large schema. Any other refusal of the tables topic concerns every table."""
+        if not refusal.is_too_large:
+            return refusal.error
+        return TableError(
+            Code.MESSAGE_TOO_LARGE,
+            f"The schema of {table.table.qualified_name} is too large for {self._tables_topic}.",
+            f"Raise max.message.bytes of {self._tables_topic} (kafka-configs.sh).",
+        )

@@ -6,22 +6,43 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.byte_comparable import has_order
 from cassandra_storage.cql_types import type_text
-from cassandra_storage.marshal import MapType, SetType
+from cassandra_storage.marshal import MapType, SetType, all_types
 from cassandra_storage.schema import BINARY_NAMES
+from cassandra_storage.schema_rows import UNREADABLE
 
 if TYPE_CHECKING:
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
 
 
+def is_unreadable(table: TableMetadata) -> bool:
+    """Whether a type of the table could not be read: see cassandra_storage.schema_rows."""
+    return _unreadable_column(table) is not None
+
+
+def _unreadable_column(table: TableMetadata) -> ColumnMetadata | None:
+    return next((column for column in table.columns if UNREADABLE in all_types(column.type)), None)
+
+
 def refusal(table: TableMetadata) -> str:
     """Why the table cannot be published, as a sentence; empty if it can."""
+    return _kind_refusal(table) or _order_refusal(table)
+
+
+def _kind_refusal(table: TableMetadata) -> str:
     if table.is_view:
         return "It is a materialized view: its rows follow from its table."
     if "super" in table.flags:
         return "It is a super column family, which Thrift made."
     if BINARY_NAMES in table.flags:
         return "It is a table that Thrift made, and the names of its columns are not text."
+    return ""
+
+
+def _order_refusal(table: TableMetadata) -> str:
+    unreadable = _unreadable_column(table)
+    if unreadable is not None:
+        return f"The type of the column {unreadable.name} cannot be read."
     for column in table.clustering:
         if not has_order(column.type):
             return _without_order("clustering column", column)

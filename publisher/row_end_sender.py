@@ -75,11 +75,17 @@ class RowEndSender:
     def follow(self) -> None:
         """Send the ends whose time has come, and take note of those that are acknowledged."""
         for table_id, (end, messages) in list(self._begun.items()):
-            if not messages.outstanding:
+            if table_id in self._node.waiting.held_back:
+                del self._begun[table_id]  # Kafka has refused some of it
+            elif not messages.outstanding:
                 del self._begun[table_id]
                 self._schema.mark_end_sent(table_id, end)
         for table_id, end in list(self._ends.pending.items()):
             if self._is_begun(table_id) or not self._is_read(end):
+                continue
+            if not self._sender.is_ready(self._schema.published[table_id]):
+                if table_id in self._node.waiting.skipped:
+                    self._schema.mark_end_sent(table_id, end)
                 continue
             if self._is_settled(end):
                 self._send_with_rest(table_id, end)

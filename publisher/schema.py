@@ -8,6 +8,7 @@ that it is serialized differently.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import sleep, time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,7 @@ from cdc_program.errors import CdcError, Code
 from publisher import state_files
 from publisher.cdc_switches import CdcSwitches
 from publisher.dropped_columns import DroppedColumns
-from publisher.refusals import refusal
+from publisher.refusals import is_unreadable, refusal
 from publisher.row_ends import LogSegments, RowEnds
 from publisher.selection import ALL_TABLES
 from publisher.snapshot_marks import SnapshotMarks
@@ -36,14 +37,15 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
+    from cassandra_storage.schema_rows import UnreadableTable
     from publisher.row_ends import RowsEnd
     from publisher.selection import Selection
-    from publisher.system_schema import RunQuery
+    from publisher.system_schema import NodeTables, RunQuery
 
 log = structlog.get_logger(__name__)
 
 _NO_SEGMENTS = LogSegments()
-_TRIES, _RETRY_SECONDS = 50, 0.1  # for a schema that cannot be parsed
+_TRIES, _RETRY_SECONDS = 10, 0.1  # for a table that cannot be read: it may just be made or altered
 
 
 class PublishedTable(NamedTuple):
@@ -64,8 +66,8 @@ class NodeSchema:
 
     `tables`: all known tables by the 16 bytes of their ids; `published`: those whose updates are sent; `filler_ids`:
     the filler's tables; `ignored`: all others; `excluded`: the ignored ones with `cdc = true`, which the settings
-    exclude. `edition` changes with every change of the
-    tables and of their ends.
+    exclude; `unreadable`: those on the node that this build cannot read now. A table without `cdc` that is unreadable
+    is one of the ignored ones. `edition` changes with every change of the tables and of their ends.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class NodeSchema:
         self.filler_ids: set[bytes] = set()
         self.ignored: set[bytes] = set()
         self.excluded: set[bytes] = set()
+        self.unreadable: dict[bytes, UnreadableTable] = {}
         self._unseen_dropped: set[bytes] = set()
         self._marks = SnapshotMarks()
         self._refusals: dict[bytes, str] = {}
@@ -190,15 +193,11 @@ class NodeSchema:
         has_changed, tries, read_at = False, _TRIES, time_ns() // 1000
         version, records = read_local(self._run_query)
         while version != self._version:
-            try:
-                current = read_tables(self._run_query)
-                before, (version, _) = version, read_local(self._run_query)
-            except FormatError as error:
+            current = self._read_tables()
+            before, (version, _) = version, read_local(self._run_query)
+            if tries and self._is_new_trouble(current):
                 tries -= 1
-                if not tries:
-                    raise _unparsable(error) from error
                 sleep(_RETRY_SECONDS)
-                version, _ = read_local(self._run_query)
                 continue
             if version == before:
                 self._version = version
@@ -209,14 +208,32 @@ class NodeSchema:
         self._looked_at = max(self._looked_at, time_ns() // 1000)
         return has_changed
 
+    def _read_tables(self) -> NodeTables:
+        try:
+            return read_tables(self._run_query)
+        except FormatError as error:
+            raise _unparsable(error) from error
+
+    def _is_new_trouble(self, current: NodeTables) -> bool:
+        """A table cannot be read that could be read before."""
+        return not current.unreadable.items() <= self.unreadable.items()
+
     def current_tables(self) -> list[PublishedTable]:
-        """The published tables that were on the node at the last read."""
-        switched_off = self._switches.tables
+        """The published tables that were on the node at the last read, without unreadable ones."""
+        not_now = self._switches.tables | self.unreadable.keys()
         return [
-            table
-            for table_id, table in self.published.items()
-            if table_id in self._current and table_id not in switched_off
+            table for table_id, table in self.published.items() if table_id in self._current and table_id not in not_now
         ]
+
+    def unreadable_tables(self) -> dict[bytes, UnreadableTable]:
+        """The tables on the node that are to be published, and that this build cannot read."""
+        return {
+            table_id: table
+            for table_id, table in self.unreadable.items()
+            if table.cdc
+            and self._selection.includes(table.keyspace, table.name)
+            and (table.keyspace, table.name) != self._filler
+        }
 
     def unpublished_in(self, segment: int) -> dict[bytes, bool]:
         """See CdcSwitches.unpublished_in."""
@@ -250,6 +267,10 @@ class NodeSchema:
         """Make the next refresh read the schema even if its version is unchanged."""
         self._version = None
 
+    def name_in_log(self, table_id: bytes) -> str:
+        """The name of a table by the schema changes in the log; "unknown" if these have not shown it."""
+        return self._switches.names.get(table_id, "unknown")
+
     def ignore_table(self, table_id: bytes) -> None:
         """Skip the mutations of a table that was dropped before the publisher saw it."""
         self._unseen_dropped.add(table_id)
@@ -265,7 +286,7 @@ class NodeSchema:
     def require_snapshots(self, table_ids: Iterable[bytes]) -> None:
         """What this node has of these tables cannot all be sent from its log."""
         now = time_ns() // 1000
-        for table_id in table_ids:
+        for table_id in self.tables.keys() & set(table_ids):
             self._marks.require(self.tables[table_id], now)
         self._set_tables(self.tables)
         self._save()
@@ -296,8 +317,11 @@ class NodeSchema:
         self._set_tables(self.tables)
         self._save()
 
-    def _merge(self, current: dict[bytes, TableMetadata]) -> bool:
+    def _merge(self, read: NodeTables) -> bool:
         """Add what is on the node to what was; an unchanged table keeps its object."""
+        has_trouble = read.unreadable != self.unreadable
+        self.unreadable = read.unreadable
+        current = read.tables | self._stepped_over(read.unreadable)
         gone = [self.published[table_id].table for table_id in self.published.keys() - current.keys()]
         self._current = set(current)
         has_dropped = self.row_ends.follow_drops(gone)
@@ -310,11 +334,22 @@ class NodeSchema:
             self._follow_cdc(before, table)
             self._dropped_columns.follow(before, table)
         tables = self.tables | current
-        if tables == self.tables and not has_dropped:
+        if tables == self.tables and not has_dropped and not has_trouble:
             return False
         self._set_tables(tables)
         self._save()
         return True
+
+    def _stepped_over(self, unreadable: Mapping[bytes, UnreadableTable]) -> dict[bytes, TableMetadata]:
+        """Unreadable tables as far as they are known: enough to step over their updates."""
+        found = {}
+        for table_id, table in unreadable.items():
+            known = self.tables.get(table_id)
+            if table.stepped_over is not None:
+                found[table_id] = table.stepped_over
+            elif known is not None:
+                found[table_id] = replace(known, cdc=table.cdc)
+        return found
 
     def _save(self) -> None:
         excluded = sorted(table_id.hex() for table_id in self.excluded)
@@ -333,8 +368,8 @@ class NodeSchema:
 
     def _follow_cdc(self, before: TableMetadata | None, table: TableMetadata) -> None:
         """Log what happens to a table's changes, and require a snapshot if some are missing."""
-        table_id, reason = table.id.bytes, refusal(table) if table.cdc else ""
-        was_published = before if before is not None and before.cdc and not refusal(before) else None
+        table_id, reason = table.id.bytes, self._refusal(table)
+        was_published = before if before is not None and before.cdc and _is_publishable(before) else None
         if reason and (was_published or before is None or not before.cdc):
             log.warning(
                 "table is not published",
@@ -353,6 +388,10 @@ class NodeSchema:
         if table.cdc:
             self._switches.switch_on(table_id)
 
+    def _refusal(self, table: TableMetadata) -> str:
+        """Why a table with `cdc = true` is not published; an unreadable one waits instead."""
+        return refusal(table) if table.cdc and table.id.bytes not in self.unreadable else ""
+
     def _is_selected(self, table: TableMetadata) -> bool:
         return self._selection.includes(table.keyspace, table.name)
 
@@ -361,7 +400,7 @@ class NodeSchema:
         self.filler_ids = {
             table_id for table_id, table in tables.items() if (table.keyspace, table.name) == self._filler
         }
-        reasons = {table_id: refusal(table) for table_id, table in tables.items() if table.cdc}
+        reasons = {table_id: self._refusal(table) for table_id, table in tables.items()}
         self._refusals = {table_id: reason for table_id, reason in reasons.items() if reason}
         switched_off = self._switches.tables
         tracked = {
@@ -390,6 +429,11 @@ class NodeSchema:
         self._as_written = {}
         self.edition += 1
         self.ignored = (tables.keys() | self._unseen_dropped) - self.published.keys() - self.filler_ids
+
+
+def _is_publishable(table: TableMetadata) -> bool:
+    """An unreadable table waits until it can be read, and lacks nothing then."""
+    return not refusal(table) or is_unreadable(table)
 
 
 def _published(table: TableMetadata, needs_snapshot_since: int = 0, truncated_at: int = 0) -> PublishedTable:

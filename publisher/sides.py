@@ -15,6 +15,7 @@ from publisher.segment_disposal import SegmentDisposal
 from publisher.snapshot.supervisor import Supervisor
 from publisher.spool import Spool
 from publisher.tail import SegmentTails
+from publisher.waiting import WaitingTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class NodeSide:
     disposal: SegmentDisposal
     loss_watch: LossWatch
     snapshots: Supervisor
+    waiting: WaitingTables
     settle_seconds: float
     durable_seconds: float | None = None
 

@@ -86,7 +86,7 @@ def read(path: Path) -> dict[str, Any] | None:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _error(path, f"it is not readable: {type(error).__name__}") from error
     version = value.get("format_version") if isinstance(value, dict) else None
     if version not in READABLE_VERSIONS:

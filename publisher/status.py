@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from prometheus_client.core import GaugeMetricFamily
+
 from cdc_program.metrics import as_size, as_time, counters, gauges, summary
 from publisher.snapshot import shown
 from publisher.snapshot.shown import Shown
+from publisher.waiting import ShownTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +24,9 @@ class Status(NamedTuple):
     """Sizes are in bytes, times in seconds.
 
     `native_mutations`: those of `mutations` that the native core took. `excluded_tables`: tables that the settings
-    exclude; `excluded_updates`: updates of these tables. `refused_tables`:
-    tables with `cdc = true` that cannot be published, each with the reason. `lag_seconds`: age
-    of the oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement. `used` to
+    exclude; `excluded_updates`: updates of these tables. `refused_tables`: tables with `cdc = true` that cannot be
+    published, each with the reason. `waiting_tables`: those that wait while the others go on. `lag_seconds`: age of the
+    oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement. `used` to
     `seconds_to_full`: see publisher.space.Space. `seconds_to_full_if_stopped`: without a publisher. `filler_rows`: the
     number of filler rows that were reached; `filler_rows_seconds`: the sum of their times from write to publishing;
     `log_latency_seconds`: of the last one. `spool_max`: 0 if the spool is off; `spool_problem`: why no segment can move
@@ -44,6 +47,7 @@ class Status(NamedTuple):
     excluded_updates: int = 0
     excluded_tables: tuple[str, ...] = ()
     refused_tables: tuple[str, ...] = ()
+    waiting_tables: tuple[ShownTable, ...] = ()
     in_flight: int = 0
     deliveries: int = 0
     delivery_seconds: float = 0.0
@@ -76,7 +80,8 @@ class Status(NamedTuple):
         """Return the status of a publisher of this version; TypeError for another version."""
         lists = {name: tuple(value.get(name, ())) for name in _LISTS}
         snapshots = tuple(Shown(**each) for each in value.get("snapshots", ()))
-        return cls(**{**value, **lists, "snapshots": snapshots})
+        waiting = tuple(ShownTable(*each) for each in value.get("waiting_tables", ()))
+        return cls(**{**value, **lists, "snapshots": snapshots, "waiting_tables": waiting})
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` reads."""
@@ -99,7 +104,19 @@ def metrics(status: Status) -> Iterator[Metric]:
         status.filler_rows_seconds,
     )
     yield from gauges("cdc_publisher", _gauges(status))
+    yield _waiting_tables(status)
     yield from shown.metrics(status.snapshots)
+
+
+def _waiting_tables(status: Status) -> Metric:
+    family = GaugeMetricFamily(
+        "cdc_publisher_waiting_table",
+        "1 for each table that waits while the others go on, with the code of the reason.",
+        labels=["table", "code"],
+    )
+    for table in status.waiting_tables:
+        family.add_metric([table.name, table.code], 1)
+    return family
 
 
 def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
@@ -143,6 +160,7 @@ def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
             status.seconds_to_full,
         ),
         ("refused_tables", "Number of tables with cdc = true that cannot be published.", len(status.refused_tables)),
+        ("waiting_tables", "Number of tables that wait while the others go on.", len(status.waiting_tables)),
         ("quarantined_mutations", "Number of mutations in quarantine, which could not be decoded.", status.quarantined),
         ("spool_segments", "Number of segments in the spool.", status.spool_segments),
         ("spool_bytes", "Size of the segments in the spool.", status.spool_bytes),
@@ -177,8 +195,8 @@ def text(status: Status) -> str:
 
 
 def _optional_lines(status: Status) -> Iterator[tuple[str, str]]:
-    for refused in status.refused_tables:
-        yield "refused", refused
+    yield from (("refused", refused) for refused in status.refused_tables)
+    yield from (("table waits", table.text) for table in status.waiting_tables)
     if status.log_latency_seconds is not None:
         yield "log", f"{as_time(status.log_latency_seconds)} from the last filler write to its publishing"
     if status.spool_max or status.spool_segments:

@@ -91,6 +91,7 @@ class StatusCollector:
             excluded_updates=progress.excluded_updates,
             excluded_tables=tuple(node.schema.excluded_names()),
             refused_tables=tuple(f"{name}: {reason}" for name, reason in node.schema.refusals().items()),
+            waiting_tables=node.waiting.shown(),
             in_flight=len(sender),
             deliveries=sender.acknowledged,
             delivery_seconds=sender.latency_seconds,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from cassandra_storage.schema_rows import tables_from_rows
+from cassandra_storage.schema import TableMetadata
+from cassandra_storage.schema_rows import UnreadableTable, read_each_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from uuid import UUID
 
-    from cassandra_storage.schema import TableMetadata
 
 # Runs a CQL query on the node and returns the rows; CdcError if the node does not answer.
 RunQuery: TypeAlias = Callable[[str], list[dict[str, Any]]]
@@ -22,14 +22,21 @@ _ALTERED = {"tables": ("table_name", "id"), "views": ("view_name", "id"), "types
 VERSION_QUERY = "SELECT schema_version, truncated_at FROM system.local WHERE key = 'local'"
 
 
+class NodeTables(NamedTuple):
+    """The node's tables by the bytes of their ids: those that this build can read, and the others."""
+
+    tables: dict[bytes, TableMetadata]
+    unreadable: dict[bytes, UnreadableTable]
+
+
 def read_local(run_query: RunQuery) -> tuple[UUID, Mapping[UUID, bytes]]:
     """The version of the schema, and the node's truncation records by table id."""
     row = run_query(VERSION_QUERY)[0]
     return row["schema_version"], row.get("truncated_at") or {}
 
 
-def read_tables(run_query: RunQuery) -> dict[bytes, TableMetadata]:
-    """The node's tables by the bytes of their ids, as they are now. FormatError if they cannot be parsed."""
+def read_tables(run_query: RunQuery) -> NodeTables:
+    """The node's tables as they are now. FormatError if rows lack their own key."""
     rows = {name: run_query(f"SELECT * FROM system_schema.{name}") for name in _TABLES}  # noqa: S608 - constants
     rows["dropped_columns"] = run_query(_dropped_columns_query(rows["columns"]))
     for name, (key, written) in _ALTERED.items():
@@ -38,7 +45,11 @@ def read_tables(run_query: RunQuery) -> dict[bytes, TableMetadata]:
         )
         times = {(row["keyspace_name"], row[key]): row["altered_at"] for row in altered}
         rows[name] = [{**row, "altered_at": times.get((row["keyspace_name"], row[key]), 0)} for row in rows[name]]
-    return {table_id.bytes: table for table_id, table in tables_from_rows(**rows).items()}
+    read = read_each_table(**rows)
+    return NodeTables(
+        {table_id.bytes: table for table_id, table in read.tables.items()},
+        {table_id.bytes: table for table_id, table in read.unreadable.items()},
+    )
 
 
 def _dropped_columns_query(columns: Iterable[Mapping[str, Any]]) -> str:

@@ -222,24 +222,34 @@ class SegmentTails:
         A segment may be moved while those before it are read.
         """
         for segment in [file.id for file in self._files()]:
-            file = next((each for each in self._files() if each.id == segment), None)
-            if file is None:
+            read_up_to = self.read_up_to(segment)
+            start = after.position if segment == after.segment_id else 0
+            if segment < after.segment_id or read_up_to <= start:
                 continue
-            tail = self._tails.get(file.id)
-            is_read = self._positions.is_finished(file.id) or (tail is not None and tail.is_at_end)
-            read_up_to = self._max_segment_size if is_read else tail.position if tail is not None else 0
-            start = after.position if file.id == after.segment_id else 0
-            if file.id < after.segment_id or read_up_to <= start:
+            again = self.open_again(segment, start)
+            if again is None:
                 continue
-            index = read_index(file)
-            if index is None:
-                continue
-            again = SegmentTail(file, start, self._codecs, self._max_segment_size)
-            again.extend(index, file.path.stat().st_size)
             try:
                 yield again, read_up_to
             finally:
                 again.close()
+
+    def read_up_to(self, segment: int) -> int:
+        """The position up to which the segment has been read; the largest one if all of it is read."""
+        tail = self._tails.get(segment)
+        if self._positions.is_finished(segment) or (tail is not None and tail.is_at_end):
+            return self._max_segment_size
+        return 0 if tail is None else tail.position
+
+    def open_again(self, segment: int, start: int) -> SegmentTail | None:
+        """A new tail over a segment from a position on; None if the segment is gone."""
+        file = next((each for each in self._files() if each.id == segment), None)
+        index = None if file is None else read_index(file)
+        if file is None or index is None:
+            return None
+        again = SegmentTail(file, start, self._codecs, self._max_segment_size)
+        again.extend(index, file.path.stat().st_size)
+        return again
 
     def unacknowledged_bytes(self) -> int:
         """The durable bytes that are not acknowledged, also of segments that no poll has seen: there is none while the

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - pydantic reads annotations
 from schematizer.model.source_tables import Status  # noqa: TC001 - as above
-from schematizer.numbers import BodyId, Count, Seconds  # noqa: TC001 - as above
+from schematizer.numbers import Count, GivenId, Seconds  # noqa: TC001 - as above
 
 
 class Body(BaseModel):
@@ -50,7 +50,7 @@ class ProducerBody(Body):
     team: str
     service: str
     topic: str
-    schema_id: BodyId
+    schema_id: GivenId
     expected_frequency_seconds: Seconds
 
 
@@ -66,7 +66,7 @@ class NoteBody(Body):
     """`text`: Markdown."""
 
     about: About
-    about_id: BodyId
+    about_id: GivenId
     text: str
 
 

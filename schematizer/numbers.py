@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query
 from pydantic import AfterValidator, Field
 
 from schematizer.errors import CatalogueError, Refusal
@@ -26,8 +25,8 @@ def _shown(number: int) -> str:
 
 PathId = Annotated[int, AfterValidator(_known)]
 """An id in a path: one that nothing can have is not found."""
-QueryId = Annotated[int, Query(ge=0, le=LARGEST_INT)]
-BodyId = Annotated[int, Field(ge=0, le=LARGEST_INT)]
-Cursor = Annotated[int, Query(ge=-LARGEST_LONG, le=LARGEST_LONG)]
+GivenId = Annotated[int, Field(ge=0, le=LARGEST_INT)]
+"""An id in a query or a body."""
+Cursor = Annotated[int, Field(ge=-LARGEST_LONG, le=LARGEST_LONG)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
 Seconds = Annotated[int, Field(ge=1, le=LARGEST_INT)]

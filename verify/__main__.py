@@ -17,7 +17,20 @@ CHOICES = (
         "verify.model",
         "2-40",
         "Random statements through all programs, compared with SELECT *; 20 seeds of 5,000",
-        (*_SEED, ("SEEDS", "--seeds"), *_STACK, ("PAUSE", "--pause")),
+        (
+            *(*_SEED, ("SEEDS", "--seeds"), *_STACK, ("PAUSE", "--pause")),
+            *(("TABLES", "--tables"), ("KINDS", "--kinds")),
+        ),
+    ),
+    Choice(
+        "cassandra-tests",
+        "verify.cassandra_tests",
+        "15-40",
+        "Cassandra's own CQL tests (SOURCE: a checkout or a jar of sources) through all programs, compared with SELECT",
+        (
+            *(("SOURCE", "--source"), ("CASE", "--case"), ("CASES", "--cases"), ("BATCH", "--batch")),
+            *(_STACK[0], ("LIST", "--list=1")),
+        ),
     ),
     Choice("repro", "verify.model.repro", "3", "A seed of model again, shrunk", (*_SEED, *_STACK, *_DEFECT)),
     Choice(

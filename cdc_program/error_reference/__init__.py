@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 from cdc_program.error_reference import node, programs, raw_partitions, registry, tables, transformer
 from cdc_program.error_reference.explanation import Explanation, as_section, as_text
+from cdc_program.error_reference.scopes import scope_table
 
 if TYPE_CHECKING:
     from cdc_program.errors import Code
+
+_SCOPES = """## What stops
+
+How much of a program stops at a code. Everything outside of that goes on. If a code has several, the place where it
+occurs decides."""
 
 EXPLANATIONS: dict[Code, Explanation] = dict(
     sorted(
@@ -37,5 +43,6 @@ def titles() -> str:
 
 
 def sections() -> str:
-    """The sections of docs/reference/errors.md."""
-    return "\n".join(as_section(code.text, explanation) for code, explanation in EXPLANATIONS.items())
+    """The sections of docs/reference/errors.md: one for each code, and what each stops."""
+    codes = "\n".join(as_section(code.text, explanation) for code, explanation in EXPLANATIONS.items())
+    return f"{codes}\n{_SCOPES}\n\n{scope_table()}\n"

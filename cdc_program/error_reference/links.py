@@ -13,6 +13,7 @@ CHECKPOINT = "[Choose a checkpoint location](../guides/install.md#choose-a-check
 CLOCK = f"[what to do in each case]({_FIX}#a-clock-was-wrong)"
 DAMAGED_SEGMENT = f"[steps]({_FIX}#a-segment-is-damaged)"
 DAMAGED_STATE = f"[steps]({_FIX}#a-file-of-the-state-is-damaged)"
+WAITING = f"[a waiting table]({_RECOVER}#when-a-table-waits)"
 UNPUBLISHED = f"[reasons]({_FIX}#which-tables-cannot-be-published)"
 TRUNCATE = f"[which case is which]({_FIX}#a-truncate-did-not-reach-every-node)"
 COMPILED = f"[figures]({_PERFORMANCE}#compiled)"

@@ -76,8 +76,8 @@ EXPLANATIONS = {
     Code.CHANGES_WOULD_BE_LOST: Explanation(
         "Changes would be lost",
         meaning="""The node or a keyspace is set up so that changes bypass the CDC log unnoticed. The publisher does not
-        start. While it runs it checks once a minute, and only logs this. `cassandra-publisher check` shows every
-        check.""",
+        start; for a keyspace only at its first start. While it runs it checks once a minute, and only logs this.
+        `cassandra-publisher check` shows every check.""",
         cause="""`cdc_block_writes: false` (4.1+) drops the oldest segments when `cdc_raw` is full.
         `cdc_on_repair_enabled: false` (4.1+) leaves out what repair brings. `durable_writes = false` loses all changes
         of a keyspace. `replication` gives a keyspace no replicas in this datacenter, or SimpleStrategy places them by
@@ -201,8 +201,8 @@ EXPLANATIONS = {
     Code.QUARANTINE_FULL: Explanation(
         "Quarantine full",
         meaning="""More mutations could not be decoded than `publisher.quarantine_max_mutations` (1,000) or
-        `quarantine_max_mib` (64) allow. The publisher has stopped before the next one. Nothing is lost, but `cdc_raw`
-        fills (CDC-046).""",
+        `quarantine_max_mib` (64) allow. The table of the next one waits (CDC-061). If that mutation is of several
+        tables or of an unknown one, the publisher stops, and `cdc_raw` fills (CDC-046). Nothing is lost.""",
         cause="So many usually have one cause: a lost schema history, an unknown Cassandra version, or damage.",
         fix="""Remove the cause, run `cassandra-publisher quarantine replay`, and start again. Or raise the limit, if
         the disk has room.""",

@@ -84,8 +84,8 @@ EXPLANATIONS = {
         "Kafka unreachable",
         meaning="""Kafka cannot do this now, and a later try heals it: no broker of `kafka.bootstrap_servers` answers,
         or a leader or coordinator moves. A publisher exits at its very first start, because those settings may never
-        have worked. Later it waits, keeps its position, and continues by itself. In the materializer it is a warning for the
-        first minute.""",
+        have worked. Later it waits, keeps its position, and continues by itself. In the materializer it is a warning
+        for the first minute.""",
         cause=f"""The message has [Kafka's error]({KAFKA_ERRORS}). The brokers are down, the port is that of another
         listener, or `kafka.security_protocol` does not fit the listener. If only the first connection works, see the
         brokers' `advertised.listeners`: clients are sent to those addresses. Or a topic has to be created, and fewer
@@ -95,19 +95,19 @@ EXPLANATIONS = {
     Code.KAFKA_REFUSED: Explanation(
         "Kafka request refused",
         meaning=f"""A broker refused a request; the message has [its error]({KAFKA_ERRORS}) and what to do. Positions
-        have not moved past it. A program exits. In the materializer only the topic or raw partition stops and resumes
-        by itself, unless it is a request of the driver.""",
+        have not moved past it. In the publisher the table waits (CDC-061). In the materializer the topic or raw
+        partition stops and resumes by itself. A program exits if it cannot do anything without the answer.""",
         cause="""Authentication failed, a right is missing, a message is larger than the topic allows, or a setting is
         wrong. A *fenced* producer was replaced by a newer one for the same partition, which is normal, unless a second
         job has the same `materializer.group_id`.""",
         fix=f"""As the message says: correct the {KAFKA_RIGHTS} or the brokers' limits (`max.message.bytes`,
-        `min.insync.replicas`), then start the program again.""",
+        `min.insync.replicas`). If the program has ended, start it again.""",
     ),
     Code.TOPIC_SETTINGS: Explanation(
         "Wrong topic settings",
         meaning="""A topic lacks a setting that correctness needs. Raw topics need
         `message.timestamp.type=LogAppendTime`: expiry and purging trust the brokers' clock only. The tables topic needs
-        compaction. A publisher checks this at its start, and raw topics once a minute.""",
+        compaction. A publisher checks raw topics once a minute; the table of a wrong one waits (CDC-061).""",
         cause="Another client created, recreated or altered the topic.",
         fix=f"""Alter the topic with `kafka-configs.sh` as the message says. Messages that were written with producers'
         timestamps keep them: if the topic was in use, {REBUILD}.""",
@@ -115,9 +115,11 @@ EXPLANATIONS = {
     Code.TOPIC_NAMES_COLLIDE: Explanation(
         "Colliding topic names",
         meaning="""Two topics would differ only in `.` and `_`. Kafka's metrics do not distinguish these, so its brokers
-        refuse the second topic. In the materializer only the table whose topic cannot be created stops.""",
+        refuse the second topic. The table whose topic cannot be created waits (CDC-061). In the materializer it
+        stops.""",
         cause="Two tables have such names, for example `shop.a_b` and `shop_a.b`. The message names both.",
-        fix="Set `cdc = false` on one of them, rename it, or publish its cluster with another `kafka.topic_prefix`.",
+        fix="""Set `cdc = false` on the table that waits, or drop it: what the log still has of it is skipped. Or do so
+        with the other one and delete its topics. A `kafka.topic_prefix` without `_` avoids some collisions.""",
     ),
     Code.TOPIC_PREFIX_TAKEN: Explanation(
         "Topic prefix of another Cassandra cluster",

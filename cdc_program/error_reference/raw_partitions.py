@@ -1,4 +1,4 @@
-"""The codes that stop a raw partition, a topic or the materializer's job (CDC-050 to 059, 071, 080 to 086)."""
+"""The codes that stop a raw partition, a topic or the materializer's job (CDC-050 to 059, 071, 080 to 086, 093)."""
 
 from __future__ import annotations
 
@@ -37,6 +37,19 @@ EXPLANATIONS = {
         together, or commit the lost offset with its metadata, if you have a copy. Do not take them from the newest
         changelog: its transaction may have been aborted. Otherwise {REBUILD}; if the message says that a `rebuild` was
         begun, run it again. Each `kafka.topic_prefix` has one job.""",
+    ),
+    Code.CHANGE_TOPIC_RECREATED: Explanation(
+        "Change topic deleted",
+        meaning="""A change topic does not exist any more, or has another id: it was deleted, and created again by
+        someone or by this job. The rows that it had are missing. The table's raw partitions stop before they send
+        anything into the new topic; all other tables go on. The job compares the ids every 10 seconds and when it
+        starts, so it also notices what happened while it was stopped.""",
+        cause="""Someone deleted the topic, or a tool did that manages topics. The broker may have created it again with
+        its default number of partitions (`auto.create.topics.enable`).""",
+        fix="""Look at the topic with `kafka-topics.sh --describe`. If its number of partitions or settings are wrong,
+        delete it: the job creates it again with `kafka.change_partitions`. Then run `cassandra-materializer resend
+        KEYSPACE.TABLE --yes` and `cassandra-materializer retry`: the job sends every row again, as an `r`
+        ([how](../guides/recover.md#a-change-topic-was-deleted)).""",
     ),
     Code.STATE_DAMAGED: Explanation(
         "Damaged state",

@@ -10,8 +10,8 @@ EXPLANATIONS = {
     Code.REGISTRY_UNREACHABLE: Explanation(
         "Schema registry unreachable",
         meaning="""`registry.url` gave no HTTP answer in time, or answered with a failure (5xx, 429). Partitions that
-        need a new schema wait with their positions unmoved, and continue by themselves. A publisher that has run once
-        has its ids stored beside its position, and needs no registry.""",
+        need a new schema wait with their positions unmoved, and continue by themselves. A publisher
+        stores the ids that it knows: only new tables wait (CDC-061).""",
         cause="""The registry does not run, the address is wrong as seen from this machine, or its certificate is not
         trusted.""",
         fix="""Check that `curl $URL/subjects` prints a list. `registry.ssl_ca_file`, or `SSL_CERT_FILE` in the
@@ -19,8 +19,8 @@ EXPLANATIONS = {
     ),
     Code.REGISTRY_REFUSED: Explanation(
         "Schema registry request refused",
-        meaning="""The registry refused the request. The message has its text and code. In the materializer only that
-        table's raw partitions stop.""",
+        meaning="""The registry refused the request. The message has its text and code. In the publisher the
+        table waits (CDC-061), in the materializer its raw partitions stop.""",
         cause="""*401, 403*: wrong user or rights. *404*: `url` is not a registry's root. *409, incompatible*: another
         client registered there, or a column was dropped and added with another type. *409, read-only or disabled*:
         closed in the registry. *422*: report it. *Assigns no topics*: `materializer.topics` = `registry` needs

@@ -1,18 +1,36 @@
-"""The codes about one table: published or not, snapshots, topic versions (CDC-063 to 069, 087 to 089)."""
+"""The codes about one table: published or not, snapshots, topic versions (CDC-061 to 069, 087 to 089)."""
 
 from __future__ import annotations
 
 from cdc_program.error_reference.explanation import Explanation
-from cdc_program.error_reference.links import ANOTHER_TOPIC, EMPTY, SNAPSHOT, TRUNCATE, UNPUBLISHED
+from cdc_program.error_reference.links import ANOTHER_TOPIC, EMPTY, SNAPSHOT, TRUNCATE, UNPUBLISHED, WAITING
 from cdc_program.errors import Code
 
 EXPLANATIONS = {
+    Code.TABLE_WAITS: Explanation(
+        "Table waits",
+        meaning="""The publisher does not send the changes of one table for now; all others go on. The segments with its
+        mutations are kept, up to `publisher.waiting_max_percent`. Beyond that the table is marked as needing a snapshot
+        (CDC-065). `cassandra-publisher status` shows table, reason and fix.""",
+        cause="""The code of the reason says it: Kafka refuses the topic (CDC-021), the registry refuses the subject
+        (CDC-031), the name (CDC-023, CDC-062), the topic's settings (CDC-022), an unreadable type (CDC-063).""",
+        fix=f"""Do what the reason's fix says. The publisher tries again after pauses of up to a minute, and then sends
+        what it has kept, in order ({WAITING}). `ALTER TABLE … WITH cdc = false` or `DROP TABLE` gives it up.""",
+    ),
+    Code.TOPIC_NAME: Explanation(
+        "Topic name too long",
+        meaning="""The raw topic `<prefix>.raw.<keyspace>.<table>` of a table would have more than the 249 characters
+        that Kafka allows. The table waits (CDC-061).""",
+        cause="Newer versions of Cassandra allow longer names of tables and keyspaces than a topic has room for.",
+        fix="""`ALTER TABLE … WITH cdc = false` or `DROP TABLE`: what the log still has of it is then skipped. Or
+        choose a shorter `kafka.topic_prefix` for the whole cluster, before it publishes anything.""",
+    ),
     Code.TABLE_NOT_PUBLISHED: Explanation(
         "Unpublished table",
         meaning="""A table with `cdc = true` cannot be published. All other tables go on. `cassandra-publisher status`
-        and `check` show table and reason.""",
-        cause=f"""It is a materialized view, a super column family, a Thrift table whose column names are not text, or a
-        custom type decides the order of its rows or elements ({UNPUBLISHED}).""",
+        and `check` show table and reason. A table with a type that this build cannot read waits (CDC-061).""",
+        cause=f"""It is a materialized view, a super column family, a Thrift table whose column names are not text, a
+        custom type decides the order of its rows or elements ({UNPUBLISHED}), or a type is nested over 100 deep.""",
         fix="""`ALTER … WITH cdc = false` ends the message and saves room in `cdc_raw`. For a view, publish the base
         table instead. If you drop the column that is the reason, the table is published again and needs a snapshot
         (CDC-065).""",
@@ -31,8 +49,8 @@ EXPLANATIONS = {
         meaning="""The table's change topic lacks writes: rows may be missing, old, or deleted in Cassandra only.
         `<prefix>.tables` has the time before which a snapshot is too early.""",
         cause="""Its `cdc` was off or it was excluded, and it is published again; a node did not take part in a
-        `TRUNCATE` (CDC-089); the log that a `TRUNCATE` still needed was removed, because `cdc_raw` was 90 % full; or a
-        segment was lost (CDC-069). The publisher does not notice if `cdc` goes off and on within
+        `TRUNCATE` (CDC-089); the log that a `TRUNCATE` or a waiting table (CDC-061) needed was removed; its raw topic
+        was deleted; or a segment was lost (CDC-069). The publisher does not notice if `cdc` goes off and on within
         `publisher.schema_poll_seconds`, or while it does not run.""",
         fix=f"""For the table, {SNAPSHOT}: it brings what is missing or old. Rows deleted since then go if their
         tombstone is still there, otherwise with `cassandra-materializer audit --repair`.""",

@@ -101,12 +101,22 @@ class PublisherSettings(Table):
             description="Maximum size of the spool (MiB). The publisher always leaves a tenth of the disk free.", ge=0
         ),
     ] = 16384
+    waiting_max_percent: Annotated[
+        int,
+        Field(
+            description="Maximum share of cdc_raw, and of the spool if it is on, that segments kept only for waiting "
+            "tables may take (%). Above it the table with the oldest one is marked as needing a snapshot, and its "
+            "segments are let go.",
+            ge=0,
+            le=100,
+        ),
+    ] = 25
     quarantine_max_mutations: Annotated[
         int,
-        Field(description="Maximum number of quarantined mutations. One more stops the publisher.", ge=0),
+        Field(description="Maximum number of quarantined mutations. The table of one more waits.", ge=0),
     ] = 1000
     quarantine_max_mib: Annotated[
-        int, Field(description="Maximum size of the quarantine (MiB). More stops the publisher.", ge=0)
+        int, Field(description="Maximum size of the quarantine (MiB). The table of more waits.", ge=0)
     ] = 64
     snapshot: Annotated[
         Literal["never", "when_needed", "initial"],

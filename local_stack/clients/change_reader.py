@@ -16,6 +16,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from local_stack.clients.history import changes_nothing
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -31,7 +33,11 @@ BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One message of a change topic; `value` is None for a tombstone, `seen` is time.time() when it had arrived."""
+    """One message of a change topic; `value` is None for a tombstone, `seen` is time.time() when it had arrived.
+
+    `as_written`: the value by the schema that it was written with, where it is a `u` whose images are equal by the
+    reader's: that may lack the column that changed.
+    """
 
     keyspace: str
     table: str
@@ -40,6 +46,7 @@ class Change:
     key: Record
     value: Record | None
     seen: float
+    as_written: Record | None = None
 
     @property
     def name(self) -> str:
@@ -52,7 +59,8 @@ class ChangeReader:
     Reads committed messages only, from the beginning or (`new_only`) from the end of the topics that are there at the
     start. With `columns` each message is read into the newest version of its topic's schema that has these columns of
     the table, as Avro resolves them; without, by the schema that it was written with. A registry gives a schema one
-    version only: the newest version may lack dropped columns that were added again.
+    version only: the newest version may lack dropped columns that were added again. With `cql_names` columns have the
+    names that they have in CQL, where Avro allows others only.
     Commits nothing. Raises KafkaException and SerializationError.
     """
 
@@ -65,8 +73,11 @@ class ChangeReader:
         *,
         new_only: bool = False,
         columns: ColumnNames | None = None,
+        cql_names: bool = False,
     ) -> None:
         self._columns = columns
+        self._has_cql_names = cql_names
+        self._cql_names: dict[str, dict[str, str]] = {}  # by schema
         self._prefix = prefix
         self._wanted = wanted
         self._assigned: set[str] = set()
@@ -88,6 +99,7 @@ class ChangeReader:
         self._registry = SchemaRegistryClient({"url": registry_url})
         self._decode: AvroDeserializer = AvroDeserializer(self._registry)
         self._value_decoders: dict[str, AvroDeserializer] = {}
+        self._reader_schemas: dict[str, str] = {}
         self._look_for_topics()
         self._start = OFFSET_BEGINNING
 
@@ -183,8 +195,28 @@ class ChangeReader:
         assert offset is not None
         [(keyspace, table)] = self._names(topic)
         key: Any = self._decode(message.key(), SerializationContext(topic, MessageField.KEY))
-        value: Any = self._value_decoder(topic)(message.value(), SerializationContext(topic, MessageField.VALUE))
-        return Change(keyspace, table, partition, offset, key, value, seen)
+        context = SerializationContext(topic, MessageField.VALUE)
+        value: Any = self._value_decoder(topic)(message.value(), context)
+        as_written: Any = None
+        if self._columns is not None and value is not None and value["op"] == "u" and changes_nothing(value):
+            as_written = self._decode(message.value(), context)
+        if self._has_cql_names:
+            key = self._renamed(key, self._schema_of(message.key()))
+            if value is not None:
+                schema = self._reader_schemas.get(topic) or self._schema_of(message.value())
+                value |= {which: self._renamed(value[which], schema) for which in ("before", "after")}
+        return Change(keyspace, table, partition, offset, key, value, seen, as_written)
+
+    def _schema_of(self, data: bytes | str | None) -> str:
+        """The schema that a key or value was written with, whose id is in its first bytes."""
+        assert isinstance(data, bytes)
+        return self._registry.get_schema(int.from_bytes(data[1:5], "big")).schema_str or ""
+
+    def _renamed(self, row: Record | None, schema: str) -> Record | None:
+        if schema not in self._cql_names:
+            self._cql_names[schema] = {field["name"]: _cql_name(field) for field in _fields_of_row(schema)}
+        names = self._cql_names[schema]
+        return None if row is None else {names.get(name, name): value for name, value in row.items()}
 
     def _value_decoder(self, topic: str) -> AvroDeserializer:
         if self._columns is None:
@@ -193,6 +225,7 @@ class ChangeReader:
             [(keyspace, table)] = self._names(topic)
             schema = self._find_schema(f"{topic}-value", set(self._columns(keyspace, table)))
             self._value_decoders[topic] = AvroDeserializer(self._registry, schema)
+            self._reader_schemas[topic] = schema
         decoder: AvroDeserializer = self._value_decoders[topic]
         return decoder
 
@@ -206,10 +239,23 @@ class ChangeReader:
 
 
 def _row_fields(schema: str) -> set[str]:
-    """The names in the record of an envelope's first image."""
-    types = (field["type"] for field in json.loads(schema)["fields"] if field["name"] in ("before", "after"))
+    """The names in CQL of the columns in the record of an envelope's first image."""
+    return {_cql_name(field) for field in _fields_of_row(schema)}
+
+
+def _fields_of_row(schema: str) -> list[Record]:
+    """The fields of a key, or of the record of an envelope's first image."""
+    fields: list[Record] = json.loads(schema)["fields"]
+    types = (field["type"] for field in fields if field["name"] in ("before", "after"))
     records = (each for found in types for each in found if isinstance(each, dict))
-    return {field["name"] for field in next(records)["fields"]}
+    row = next(records, None)
+    return fields if row is None else row["fields"]
+
+
+def _cql_name(field: Record) -> str:
+    name = field.get("cqlName", field["name"])
+    assert isinstance(name, str)
+    return name
 
 
 def _is_good(message: Message) -> bool:

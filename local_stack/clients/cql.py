@@ -51,12 +51,12 @@ class CqlClient:
         """Execute one statement; parameters stand as %s in it."""
         return self._execute(statement, parameters)
 
-    def _execute(self, statement: Any, parameters: Sequence[object]) -> list[Row]:  # noqa: ANN401 - text or the driver's
+    def _execute(self, statement: Any, parameters: Sequence[object], text: str = "") -> list[Row]:  # noqa: ANN401 - text or the driver's
         try:
             return list(self._session.execute(statement, parameters or None))
         except Errors as error:
             raise CdcError(
-                Code.CASSANDRA_QUERY, f"Cassandra refuses: {statement} ({error}).", "See its log."
+                Code.CASSANDRA_QUERY, f"Cassandra refuses: {text or statement} ({error}).", "See its log."
             ) from error
 
     def execute_at_all(self, statement: str) -> None:
@@ -71,6 +71,10 @@ class CqlClient:
         bound = BoundStatement(prepared)
         bound.values = list(values)
         return bound
+
+    def execute_bound(self, bound: Any) -> list[Row]:  # noqa: ANN401 - the driver's statements
+        """Execute what `bind` gave."""
+        return self._execute(bound, (), bound.prepared_statement.query_string)
 
     def batch(self, prepared: Any, rows: Iterable[Sequence[object]]) -> Any:  # noqa: ANN401 - the driver's statements
         """One unlogged batch of what `prepare` gave with the values of each row."""

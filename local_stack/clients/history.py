@@ -80,7 +80,7 @@ def chain_problems(changes: list[Change], *, may_be_purged: bool = False) -> Ite
             yield f"before of row_sequence {sequence} is not the after of the change before it"
         if value["op"] != _operation(value):
             yield f"op {value['op']} of row_sequence {sequence} does not fit its images"
-        if value["op"] == "u" and changes_nothing(value):
+        if value["op"] == "u" and changes_nothing(change.as_written or value):
             yield f"row_sequence {sequence} changes nothing"
         previous = value
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.native_fold import Incomplete, in_order
-from materializer.fold.part import Part, before_schema
+from materializer.fold.part import BeforeSchema, Part, before_schema
 from materializer.fold.reorder import ReorderBuffer, release_in_write_order
 from materializer.fold.row_updates import AloneError, read_row_updates
 from materializer.fold.schema_in_force import SchemaAdvanceError, SchemaInForce
@@ -21,6 +21,7 @@ from materializer.fold.topic_move import fold_move
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import CONTINUATION
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
+from materializer.rows.topic_ids import check_topic_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
     from materializer.records import RawRecord, RowUpdate
-    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.catalog import SchemaId, TableCatalog
     from materializer.rows.overlay import StateReader
 
 
@@ -44,18 +45,35 @@ def fold_chunk(
     """Fold at least one record of one raw partition, in the order of their offsets.
 
     It folds all records or, if they exceed the budget, as many as `left` says; maybe only a part of the first one.
-    CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, STATE_DAMAGED, STATE_FORMAT or NOT_SUPPORTED: then nothing of
-    the chunk may be used.
+    CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, STATE_DAMAGED, STATE_FORMAT, NOT_SUPPORTED or
+    CHANGE_TOPIC_RECREATED: then nothing of the chunk may be used.
     """
+    check_topic_ids(reader, catalog.topic_ids)
     in_force = SchemaInForce(reader, catalog)
     while True:
         try:
             return _fold_in_force(reader, records, in_force, settings)
         except SchemaAdvanceError as found:  # of the first record
-            before = before_schema(reader, records[0], in_force, settings)
-            if before is not None:
-                return before._replace(left=len(records))
-            in_force.advance(found.schema)
+            part = _advance(reader, records[0], in_force, found.schema, settings)
+            if part is not None:
+                return part._replace(left=len(records))
+
+
+def _advance(
+    reader: StateReader, record: RawRecord, in_force: SchemaInForce, schema: SchemaId, settings: FoldSettings
+) -> ChunkResult | None:
+    """Put the next schema into force, on the way to the one of a record. The next part of what must be done for that,
+    without the record; None if the record can be folded under its schema.
+    """
+    part = before_schema(reader, record, in_force, schema, settings)
+    if part is not None:
+        return part
+    step = in_force.step_to(schema)
+    in_force.advance(step)
+    if step == schema:
+        return None
+    moved = fold_move(reader, record.offset, in_force, settings)
+    return BeforeSchema(reader, record, in_force, settings).fold() if moved is None else moved
 
 
 def _fold_in_force(

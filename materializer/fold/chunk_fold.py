@@ -21,8 +21,10 @@ from materializer.fold.table import ChunkContext, TableFold
 from materializer.fold.table_runs import split_by_table
 from materializer.fold.truncations import Truncations
 from materializer.rows.budget import Budget
+from materializer.rows.keys import RESEND
 from materializer.rows.overlay import Overlay
 from materializer.rows.published import read_published
+from materializer.rows.topic_ids import must_resend, record_topic_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +58,7 @@ class ChunkFold(ABC):
         settings: FoldSettings,
         in_force: SchemaInForce | None = None,
     ) -> None:
-        """in_force: as decode_records."""
+        """in_force: None if the schema does not advance with the records."""
         self.budget = Budget(settings)
         self._records = records
         self._catalog = catalog
@@ -83,6 +85,9 @@ class ChunkFold(ABC):
         """Fold the chunk. BudgetSpentError, or CdcError as fold_chunk."""
         self._fold_tables()
         self._store_times()
+        record_topic_ids(self._overlay, self._catalog.topic_ids)
+        if not self._published and must_resend(self._overlay):  # it had no rows
+            self._overlay.put(RESEND, None)
         return ChunkResult(
             writes=self._overlay.writes,
             changes=self._incomplete.mark_changes(self._finished_changes(), is_in_snapshot=self._snapshots.was_running),
@@ -105,6 +110,8 @@ class ChunkFold(ABC):
         """The native core's plan of the table that the state is of; None if the Python code must fold everything."""
         if not self._may_be_native or self._settings.reorder_ms:
             return None
+        if self._in_force is not None and self._in_force.schema is None:
+            return None  # the first message says which schema it is
         table_id = shown_table_id(self._overlay) or next(reversed(list(self._catalog.newest)), None)
         if table_id is None or (table_id, self._catalog.newest.get(table_id, b"")) not in self._catalog.schemas:
             return None
@@ -123,7 +130,7 @@ class ChunkFold(ABC):
             self._incomplete,
             plain,
             self._truncations,
-            in_force=self._in_force,
+            check_schema=_in_any_case if self._in_force is None else self._in_force.check,
             is_alone=self._is_alone,
         )
         self._truncations.follow(arrivals, times[-1])
@@ -182,3 +189,7 @@ class ChunkFold(ABC):
             self._clock.store()
             self._watermarks.store()
             self._snapshots.forget_old(self._clock.now_ms)
+
+
+def _in_any_case(*_: object) -> None:
+    """Stands for SchemaInForce.check where the schema does not advance."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
     from materializer.records import Arrival, RawRecord
-    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.catalog import SchemaId, TableCatalog
     from materializer.rows.continuation import Continuation
     from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
@@ -176,10 +176,10 @@ class Part(ChunkFold):
 
 
 class BeforeSchema(Part):
-    """A part of what is done under the schema in force before a record puts a newer one into force.
+    """A part of what is done under the schema in force before a record puts the next one into force.
 
     What waits in the reorder buffer is folded, whatever its time: it arrived before. Then all rows are brought to the
-    schema, so that none skips it.
+    schema, so that no row skips one.
     """
 
     def __init__(self, reader: StateReader, record: RawRecord, in_force: SchemaInForce, settings: FoldSettings) -> None:
@@ -191,10 +191,11 @@ class BeforeSchema(Part):
         return []
 
     def _fold_tables(self) -> None:
-        clock = RunClock(self._clock.start_ms, self._clock.clock_ms)
+        last_ms = self._buffer().last_arrival_ms
+        clock = RunClock(self._clock.start_ms, max(self._clock.start_ms, last_ms or 0))
         table = self._open_table(self._schema.table_id, self._catalog, clock)
         try:
-            if not self._buffer().is_empty:
+            if last_ms is not None:
                 self._catch_up(table, clock)
             table.migrate_rows(self._reached_ms // 1000)
         except BudgetSpentError:
@@ -203,11 +204,14 @@ class BeforeSchema(Part):
 
 
 def before_schema(
-    reader: StateReader, record: RawRecord, in_force: SchemaInForce, settings: FoldSettings
+    reader: StateReader, record: RawRecord, in_force: SchemaInForce, schema: SchemaId, settings: FoldSettings
 ) -> ChunkResult | None:
     """The next part of what must be done before the record puts a newer schema into force; None if nothing is left. The
-    record is not folded with it.
+    record is not folded with it. What is buffered of a table that was created again is not folded (TableRun).
     """
-    if in_force.schema is None or (in_force.is_swept and not has_buffered(reader)):
+    current = in_force.schema
+    if current is None or current.table_id != schema.table_id:
+        return None
+    if in_force.is_swept and not has_buffered(reader):
         return None
     return BeforeSchema(reader, record, in_force, settings).fold()

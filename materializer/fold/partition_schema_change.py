@@ -9,7 +9,7 @@ from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.errors import FormatError
 from cassandra_storage.rows import Row
 from cdc_messages.changes import RowChange, Source
-from materializer.fold.schema_version import change_steps, move_steps
+from materializer.fold.schema_version import change_steps, move_steps, resend_steps
 from materializer.rows.budget import BudgetSpentError, row_size
 from materializer.rows.continuation import (
     RowsEndContinuation,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cassandra_storage.clustering import Clustering
-    from cdc_messages.changes import ColumnImage, Op, RowImage
+    from cdc_messages.changes import Cause, ColumnImage, Op, RowImage
     from cdc_messages.topics import Topic
     from materializer.fold.partition import TableTools
     from materializer.fold.schema_version import SchemaVersion
@@ -171,7 +171,7 @@ class PartitionSchemaChange:
 
     def _emit(self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, count: int) -> int:
         """The row_sequence after the changes from one image to the other."""
-        steps = change_steps if self._left is None else move_steps
+        steps = change_steps if self._left is None else resend_steps if self._is_resent else move_steps
         for one, other, schema in steps(before, after, self._old, self._new):
             count += 1
             op: Op = "c" if one is None else "d" if other is None else "u"
@@ -183,9 +183,21 @@ class PartitionSchemaChange:
         """The change as one of a move: `d` in the topic that the row leaves, or `r` in the next one."""
         assert isinstance(self._continuation, TopicMoveContinuation)
         entered = self._continuation.topic
+        if self._is_resent:
+            return change._replace(op="r", topic=entered)
         if change.op == "d":
             return change._replace(topic=left, source=change.source._replace(file=entered.name))
         return change._replace(op="r", topic=entered, source=change.source._replace(file=left.name))
+
+    @property
+    def _is_resent(self) -> bool:
+        """Whether the rows are sent again to the topic that they are in."""
+        continuation, left = self._continuation, self._left
+        return (
+            isinstance(continuation, TopicMoveContinuation)
+            and left is not None
+            and left.name == continuation.topic.name
+        )
 
     def _cause(self) -> Source:
         """Why the rows change."""
@@ -193,5 +205,6 @@ class PartitionSchemaChange:
         if isinstance(continuation, RowsEndContinuation):
             return continuation.source
         if isinstance(continuation, TopicMoveContinuation) and self._left is not None:
-            return Source(continuation.now * 1_000_000, _NO_HOST, "", 0, "moved")
+            cause: Cause = "resent" if self._is_resent else "moved"
+            return Source(continuation.now * 1_000_000, _NO_HOST, "", 0, cause)
         return Source(self._new.table.altered_at, _NO_HOST, "", 0, "schema")

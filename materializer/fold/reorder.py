@@ -10,7 +10,14 @@ from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.records import Arrival, Order, RawRecord, RowUpdate, UnreadableError
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.format_version import FORMAT_VERSION, check_version
-from materializer.rows.keys import REORDER, REORDER_TIMER, reorder_prefix, split_timer_key, timer_key
+from materializer.rows.keys import (
+    REORDER,
+    REORDER_TIMER,
+    REORDER_TIMER_END,
+    reorder_prefix,
+    split_timer_key,
+    timer_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -82,6 +89,12 @@ class ReorderBuffer:
         self._on_unreadable = on_unreadable
         self._released: dict[bytes, bytes] = {}  # where the next scan of a Cassandra partition starts
         self.is_empty = not has_buffered(overlay)
+
+    @property
+    def last_arrival_ms(self) -> int | None:
+        """When the last one of the writes arrived; None if the buffer is empty."""
+        last = self._overlay.last(REORDER_TIMER, REORDER_TIMER_END)
+        return None if last is None else split_timer_key(last[0])[0]
 
     def raise_limits(self, limits: dict[bytes, Order], clock_ms: int, budget: Budget) -> None:
         """Raise each Cassandra partition's limit to the largest order in the buffer that arrived by `clock_ms`."""

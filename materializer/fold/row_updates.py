@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from cdc_native.updates import PlainUpdate
     from materializer.fold.gaps import IncompletePartitions
     from materializer.fold.native_fold import AnyArrival
-    from materializer.fold.schema_in_force import SchemaInForce
     from materializer.fold.truncations import Truncations
     from materializer.rows.catalog import TableCatalog
 
@@ -51,13 +50,13 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
     decoded: Sequence[PlainUpdate | None],
     truncations: Truncations,
     *,
-    in_force: SchemaInForce | None,
+    check_schema: Callable[[int, RawRecord, RawMessage], None],
     is_alone: bool,
 ) -> list[AnyArrival]:
     """The records with their messages, except what a truncation leaves out. Gap messages and unreadable records go to
     `incomplete` instead.
 
-    decoded: what the native core has decoded of them. in_force: None if the schema does not advance with them.
+    decoded: what the native core has decoded of them. check_schema: SchemaInForce.check, with their index.
     CdcError(STATE_FORMAT) for the message of a newer publisher. AloneError if one of them must be folded alone, and is
     not. SchemaAdvanceError if one of them is folded under a newer schema.
     """
@@ -71,8 +70,7 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
         except UnreadableError as error:
             incomplete.dead_letter(record, error)
             continue
-        if in_force is not None:
-            in_force.check(index, record, message)
+        check_schema(index, record, message)
         if message.kind == "gap":
             if not message.file or not truncations.is_gone(message):
                 incomplete.apply_gap_message(record, message)

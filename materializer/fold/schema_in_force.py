@@ -2,7 +2,7 @@
 
 A raw message names the schema that its publisher knew. The state names the schema that is in force: the one under which
 the last record was folded. It only advances, with the first record that was written under a newer schema, whatever the
-driver knows by then (decision 0044). A publisher that is behind names a newer schema than the one that a mutation was
+driver knows by then (decision 0049). A publisher that is behind names a newer schema than the one that a mutation was
 written with. Its columns and its write time show that.
 """
 
@@ -11,13 +11,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cassandra_storage.marshal import NativeType
 from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS
 from materializer.fold.row_updates import row_update
 from materializer.fold.schema_change import read_shown
 from materializer.records import UnreadableError
 from materializer.rows.catalog import SchemaId
+from materializer.rows.native_plan import type_form
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.raw import RawMessage
@@ -63,6 +67,16 @@ class SchemaInForce:
         self.has_advanced = True
         self._passed.clear()
 
+    def step_to(self, schema: SchemaId) -> SchemaId:
+        """The first schema after the one in force, on the way to a newer one: rows follow each. A table's first schema
+        has none before it.
+        """
+        current = self.schema
+        if current is None or current.table_id != schema.table_id:
+            return schema
+        following = self._known.versions_between(schema.table_id, current.digest, schema.digest)
+        return SchemaId(schema.table_id, next(each for each in following if each != current.digest))
+
     def check(self, index: int, record: RawRecord, message: RawMessage) -> None:
         """Raise SchemaAdvanceError if the record at an index is folded under a newer schema."""
         current, named = self.schema, SchemaId(message.table_id, message.schema_digest)
@@ -93,56 +107,52 @@ class SchemaInForce:
         return self._advanced(versions[0], record, message)
 
     def _advanced(self, first: bytes, record: RawRecord, message: RawMessage) -> SchemaId:
-        """The first schema, from `first` on, under which the message can have been written; at most the one that it
-        names.
-        """
-        known, table_id = self._known, message.table_id
-        versions = known.versions(table_id)
-        if not versions:
-            return SchemaId(table_id, first)
-        at = versions.index(known.version_from(table_id, first))
-        end = versions.index(known.version_from(table_id, message.schema_digest))
-        if at >= end:
+        """The schema under which the message was written: at least `first`, and at most the one that it names."""
+        table_id = message.table_id
+        candidates = self._known.versions_between(table_id, first, message.schema_digest)
+        if not candidates or candidates == [first]:
             self._passed.add(SchemaId(table_id, message.schema_digest))
             return SchemaId(table_id, first)
-        written = _Written(record, message, known)
-        while at < end and not written.is_under(versions[at], versions[at + 1]):
-            at += 1
-        return SchemaId(table_id, versions[at])
+        return SchemaId(table_id, _Written(record, message, self._known).under(candidates))
 
 
 class _Written:
-    """Tells under which schema a message can have been written, by its columns and its time."""
+    """Tells under which schema a message was written, by its columns and its time."""
 
     def __init__(self, record: RawRecord, message: RawMessage, catalog: TableCatalog) -> None:
         self._record = record
         self._message = message
         self._catalog = catalog
+        self._time = 0  # µs
 
-    def is_under(self, digest: bytes, following: bytes) -> bool:
-        """Whether it was written under a schema, and not yet under the following one."""
-        message, table_id = self._message, self._message.table_id
-        table, next_table, named = (
-            self._catalog.schema(table_id, each) for each in (digest, following, message.schema_digest)
-        )
-        if message.kind in IMAGE_KINDS:  # they are not written now
-            return False
-        if message.kind == "heartbeat":
-            return _is_between(message.clock, table, next_table)
-        if message.kind in TRUNCATION_KINDS:
-            return _is_between(message.truncation_epoch * 1000, table, next_table)
+    def under(self, digests: Sequence[bytes]) -> bytes:
+        """The one of some schemas: of those that can have been written with, the newest that is not newer than the
+        write or, if its time is older than all of them, the newest one.
+        """
+        tables = {digest: self._catalog.schema(self._message.table_id, digest) for digest in digests}
+        found = [digest for digest in digests if self._may_be_under(digest, tables[digest])] or [digests[-1]]
+        return next((each for each in reversed(found) if tables[each].altered_at <= self._time), found[-1])
+
+    def _may_be_under(self, digest: bytes, table: TableMetadata) -> bool:
+        kind = self._message.kind
+        if kind in IMAGE_KINDS:  # they are not written now
+            return digest == self._message.schema_digest
+        if kind == "heartbeat":
+            self._time = self._message.clock
+            return True
+        if kind in TRUNCATION_KINDS:
+            self._time = self._message.truncation_epoch * 1000
+            return True
         update = self._read(digest)
         if update is None:
             return False
-        columns = {name for row in (update.row, update.static) if row is not None for name in row.columns}
+        self._time = update.source.ts_us
+        named = _types(self._catalog.schema(self._message.table_id, self._message.schema_digest))
         present = _types(table)
-        if not columns <= present.keys():
-            return False
-        if columns - _types(next_table).keys():
-            return True  # the next one has dropped what is written
-        is_same_key = (table.partition_key, table.clustering) == (named.partition_key, named.clustering)
-        is_same = is_same_key and all(_types(named).get(name) == present[name] for name in columns)
-        return is_same and _is_between(update.source.ts_us, table, next_table)
+        columns = {name for row in (update.row, update.static) if row is not None for name in row.columns}
+        return columns <= present.keys() and all(
+            name not in named or _is_alike(named[name], present[name]) for name in columns
+        )
 
     def _read(self, digest: bytes) -> RowUpdate | None:
         """The update read under a schema; None if it cannot be."""
@@ -153,9 +163,9 @@ class _Written:
             return None
 
 
-def _is_between(time: int, table: TableMetadata, following: TableMetadata) -> bool:
-    """Whether a time (µs) is of the time in which a schema was the newest."""
-    return table.altered_at <= time < following.altered_at
+def _is_alike(left: CqlType, right: CqlType) -> bool:
+    """Whether values of both types are serialized alike: a user type's fields may have other names."""
+    return left == right or (not isinstance(left, NativeType) and type_form(left) == type_form(right))
 
 
 def _types(table: TableMetadata) -> dict[str, CqlType]:

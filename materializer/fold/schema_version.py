@@ -62,6 +62,14 @@ def move_steps(
         yield None, after, new.id.digest
 
 
+def resend_steps(
+    _before: RowImage | None, after: RowImage | None, _old: SchemaVersion, new: SchemaVersion
+) -> Iterator[tuple[RowImage | None, RowImage | None, bytes]]:
+    """Yield the row's beginning, for a row that is sent again to a topic that has lost it."""
+    if after is not None:
+        yield None, after, new.id.digest
+
+
 def _named(image: RowImage | None, version: SchemaVersion) -> RowImage | None:
     """What the image holds of the version's columns."""
     return None if image is None else {name: each for name, each in image.items() if name in version.imager.names}

@@ -1,8 +1,10 @@
 """The rows of a state move to another change topic: all of them, at one raw offset, before anything later is folded.
 
-Each visible row ends in the topic that it leaves (`d`) and begins in the next one (`r`). A move that exceeds a chunk's
-budget is done in parts. Each part is a transaction at the same offset, and the continuation says what has moved. The
-first part decides the target, whatever the plans of later batches say.
+Each visible row ends in the topic that it leaves (`d`) and begins in the next one (`r`). Rows that are sent again, to a
+topic that was deleted and created again (materializer.rows.topic_ids), move to their own topic and only begin.
+
+A move that exceeds a chunk's budget is done in parts. Each part is a transaction at the same offset, and the
+continuation says what has moved. The first part decides the target, whatever the plans of later batches say.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ from materializer.fold.table import ChunkContext, TableFold
 from materializer.rows.budget import Budget, BudgetSpentError
 from materializer.rows.catalog import SchemaId
 from materializer.rows.continuation import TopicMoveContinuation, read_continuation
-from materializer.rows.keys import CLOCK, EXPIRY, NOW, timer_key
+from materializer.rows.keys import CLOCK, EXPIRY, NOW, RESEND, timer_key
 from materializer.rows.overlay import Overlay
 from materializer.rows.published import read_published
+from materializer.rows.topic_ids import must_resend, record_topic_ids
 
 if TYPE_CHECKING:
+    from cdc_messages.topics import Topic
     from materializer.fold.schema_in_force import SchemaInForce
     from materializer.records import Change
     from materializer.rows.catalog import TableCatalog
@@ -42,18 +46,33 @@ def fold_move(state: StateReader, offset: int, in_force: SchemaInForce, settings
         if not isinstance(continuation, TopicMoveContinuation):
             return None
         return _Part(state, settings).move(continuation, catalog)
-    if not (in_force.is_newest or in_force.has_advanced):
+    target = _target(state, in_force)
+    if target is None:
         return None
-    published = read_published(state)
-    table_id = shown_table_id(state) if published else None
-    topic = None if table_id is None else catalog.newest_topic(table_id)
-    if table_id is None or topic is None or table_id not in published or published[table_id].topic.name == topic.name:
-        return None
+    table_id, topic = target
     part = _Part(state, settings)
     if part.is_within_second:
         return part.finish_second(catalog)
     schema = SchemaId(table_id, catalog.newest[table_id])
-    return part.move(TopicMoveContinuation(b"", schema, b"", part.second, offset, topic), catalog)
+    return part.begin(TopicMoveContinuation(b"", schema, b"", part.second, offset, topic), catalog)
+
+
+def _target(state: StateReader, in_force: SchemaInForce) -> tuple[bytes, Topic] | None:
+    """The table whose rows must move or be sent again, and the topic that they go to; None if they stay."""
+    published = read_published(state)
+    table_id = shown_table_id(state) if published else None
+    if table_id is None or table_id not in published:
+        return None
+    recorded = published[table_id].topic
+    may_leave = in_force.is_newest or in_force.has_advanced
+    topic = in_force.catalog.newest_topic(table_id) if may_leave else _as_planned(recorded, in_force.catalog)
+    stays = topic is None or (recorded.name == topic.name and not must_resend(state))
+    return None if topic is None or stays else (table_id, topic)
+
+
+def _as_planned(topic: Topic, catalog: TableCatalog) -> Topic:
+    """The topic with the number of partitions that it has now."""
+    return topic._replace(partitions=catalog.partitions.get(topic.name, topic.partitions))
 
 
 class _Part:
@@ -82,6 +101,12 @@ class _Part:
             table.expire_at(self.second)
         return self._result(table)
 
+    def begin(self, continuation: TopicMoveContinuation, catalog: TableCatalog) -> ChunkResult:
+        """The first part of a move, which also sends again what was to be sent again."""
+        if must_resend(self._state):
+            self._overlay.put(RESEND, None)
+        return self.move(continuation, catalog)
+
     def move(self, continuation: TopicMoveContinuation, catalog: TableCatalog) -> ChunkResult:
         schema = continuation.schema
         table = TableFold(self._chunk, catalog.as_of(schema), schema.table_id, leaves_topic=True)
@@ -89,6 +114,7 @@ class _Part:
             table.resume(continuation)
         except BudgetSpentError:
             return self._result(table)
+        record_topic_ids(self._overlay, catalog.topic_ids)
         return self._result(table)._replace(moved_to=continuation.topic.name)
 
     def _result(self, table: TableFold) -> ChunkResult:

@@ -23,14 +23,15 @@ class TableSchema(NamedTuple):
 
 
 class ChangeTopic(NamedTuple):
-    """The topic to which changes under one schema are sent, its number of partitions, and the ids of its
-    Avro schemas.
+    """The topic to which changes under one schema are sent, its number of partitions, the ids of its Avro schemas, and
+    Kafka's id of the topic.
     """
 
     name: str
     partitions: int
     key_schema_id: int
     value_schema_id: int
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

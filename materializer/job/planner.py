@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import Settings
     from materializer.job.change_topics import Registry
-    from materializer.job.plan import TableSchema
+    from materializer.job.plan import ChangeTopic, TableSchema
     from materializer.records import RawPartition, TopicShape
 
 Positions: TypeAlias = "Mapping[RawPartition, Position | CdcError | None]"
+
+_CHANGE_TOPICS_SECONDS = 10.0  # from one look at the change topics to the next
 
 _logger = structlog.get_logger(__name__)
 _QUICK_SECONDS = 1.0  # of work with topics that is never saved
@@ -82,6 +84,7 @@ class Planner:
         self._described: Mapping[str, TopicShape] = {}
         self._next_description = self._soon = 0.0
         self._asked_at = time.monotonic()
+        self._next_look_at_changes = self._asked_at + _CHANGE_TOPICS_SECONDS
         self._kept: set[str] = set()
         self._unpublished: set[str] = set()
         self._plan_making = InBackground[str, TopicPlan](patience)
@@ -103,6 +106,7 @@ class Planner:
             self._next_description = min(self._next_description, self._soon)
         shapes = self._follow_topics()
         self._ask_again()
+        self._notice_recreated_topics()
         look = self._look_at_new(shapes)
         # Tables that were written to before come first after a restart.
         for topic, shape in sorted(shapes.items(), key=lambda item: item[0] in self._unpublished):
@@ -238,13 +242,43 @@ class Planner:
         # usual name was checked at the first look.
         usual = change_topic(self._prefix, *table_of(topic))
         existing = self._names if topic in self._unpublished else ()
-        change_topics = self._change_topics.find_or_create(schemas)
+        change_topics = self._with_shapes(self._change_topics.find_or_create(schemas))
         others = {each.name for each in change_topics if each is not None and each.name != usual}.intersection(existing)
         for name in self._topics.had_messages(others):
             raise changes_of_another_job(self._materializer.group_id, topic, name)
         self._unpublished.discard(topic)
         limit = self._topics.max_message_bytes({each.name for each in change_topics if each is not None})
         return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
+
+    def _with_shapes(self, change_topics: tuple[ChangeTopic | None, ...]) -> tuple[ChangeTopic | None, ...]:
+        """The topics as they are now. One that was deleted since it was found is created again."""
+        names = {each.name for each in change_topics if each is not None}
+        for name in names - self._names:
+            self._topics.make_change_topic(name)
+        shapes = self._topics.each_shape(names)
+        return tuple(each and _with_shape(each, shapes[each.name]) for each in change_topics)
+
+    def _notice_recreated_topics(self) -> None:
+        """Plan the raw topics again whose change topics are not those of their plans any more. With very many topics
+        that takes at most 5 % of the time.
+        """
+        began = time.monotonic()
+        if began < self._next_look_at_changes:
+            return
+        planned = {
+            raw_topic: {each.name: each.topic_id for each in plan.change_topics if each is not None}
+            for raw_topic, plan in self._plans.items()
+        }
+        shapes = self._topics.each_shape({name for ids in planned.values() for name in ids if name in self._names})
+        for raw_topic, ids in planned.items():
+            for name, topic_id in ids.items():
+                shape = shapes.get(name)
+                if shape is None or (not isinstance(shape, CdcError) and shape.topic_id != topic_id):
+                    if topic_id:
+                        _logger.warning("change topic deleted", code=Code.CHANGE_TOPIC_RECREATED.text, topic=name)
+                    self._stale.add(raw_topic)
+        took = time.monotonic() - began
+        self._next_look_at_changes = time.monotonic() + max(_CHANGE_TOPICS_SECONDS, 20 * took)
 
     def _take_plan(self, topic: str, made: Future[TopicPlan]) -> None:
         try:
@@ -286,6 +320,13 @@ class Planner:
     def _read_positions(self, raw_partitions: list[RawPartition]) -> Positions:
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
             return self._positions.read_each(raw_partitions)
+
+
+def _with_shape(topic: ChangeTopic, shape: TopicShape | CdcError) -> ChangeTopic:
+    """The topic as it is now. A broker that cannot describe it is asked again at the next look."""
+    if isinstance(shape, CdcError):
+        return topic._replace(topic_id="")
+    return topic._replace(partitions=shape.partitions, topic_id=shape.topic_id)
 
 
 def _check_positions_fit(raw_partitions: list[RawPartition], positions: Positions, shape: TopicShape) -> None:

@@ -136,7 +136,8 @@ def table_catalog(
     found = targets or {}
     topics = {digest: target.topic for digest, target in found.items()}
     partitions = {target.topic: target.partitions for target in found.values()}
-    return TableCatalog(tables, newest, topics, encoders or {}, partitions)
+    ids = {target.topic: target.topic_id for target in found.values() if target.topic_id}
+    return TableCatalog(tables, newest, topics, encoders or {}, partitions, ids)
 
 
 @lru_cache(maxsize=1024)
@@ -154,7 +155,9 @@ def _table_processor(
             shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
             encoder = ChangeEncoder(shown, prefix, change_topic.key_schema_id, change_topic.value_schema_id, cluster)
             encoders[schema.digest] = encoder
-            targets[schema.digest] = Target(change_topic.name, change_topic.partitions, encoder, schema.table_id)
+            targets[schema.digest] = Target(
+                change_topic.name, change_topic.partitions, encoder, schema.table_id, change_topic.topic_id
+            )
     processor = TableProcessor(
         TopicShape(plan.raw_partitions, plan.topic_id),
         table_catalog(plan.schemas, targets, encoders),

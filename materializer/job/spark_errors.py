@@ -85,7 +85,7 @@ def spark_failed(error: BaseException) -> CdcError:
     text, _, _ = str(error).partition(_QUERY)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if "Error" in line.partition(":")[0] or "Exception" in line.partition(":")[0]]
-    python = [line for line in raised if not line.startswith(("org.apache.spark", "java.", "at ", "File "))]
+    python = [line for line in raised if not line.startswith(("org.apache.spark", "java.", "py4j.", "at ", "File "))]
     reason = (python or raised or lines or [type(error).__name__])[-1][:500]
     # Of an exception of a task only the class counts: its words may be about anything.
     told = reason.partition(":")[0] if python else f"{type(error).__name__} {text}"

@@ -28,11 +28,15 @@ def follow(stream: IO[bytes]) -> None:
 
 
 def last_error() -> str:
-    """The last line that the JVM has written, once it has ended; empty if it has not, or has written nothing."""
+    """The last line about an error that the JVM has written, or its last line; empty if it has written nothing.
+
+    It waits a little for the end of the output.
+    """
     for output in _outputs:
         output.join(_END_SECONDS)
-        if output.last:
-            return output.last.splitlines()[-1]
+        lines = output.last.splitlines()
+        errors = [line for line in lines if "Error" in line or "Exception" in line]
+        return next(iter([*errors[-1:], *lines[-1:]]), "")
     return ""
 
 
@@ -65,8 +69,8 @@ class SparkOutput:
                 sys.stderr.write(f"{text}\n")
                 sys.stderr.flush()
             else:
-                self.last = text[-_MOST_CHARACTERS:]
-                _logger.warning("spark", text=self.last)
+                self.last = f"{self.last}\n{text}"[-_MOST_CHARACTERS:]
+                _logger.warning("spark", text=text[-_MOST_CHARACTERS:])
 
 
 def _groups(lines: list[bytes]) -> Iterator[tuple[bool, list[bytes]]]:

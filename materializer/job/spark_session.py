@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -24,7 +23,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.job.planning_python import planning_python
 from materializer.job.spark_conf import ARENAS, ARENAS_AT_MOST, check_conf, is_submitted, session_options
 from materializer.job.spark_errors import spark_errors, spark_failed
-from materializer.job.spark_output import follow
+from materializer.job.spark_output import follow, last_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,6 +127,8 @@ def _start_session(settings: JobSettings) -> SparkSession:
             _make_jvm_wait_for_driver(context)
         server: Any = context._accumulatorServer  # noqa: SLF001
         server.handle_error = lambda *_: None  # it would print a trace once the JVM is gone
+    except CdcError:
+        raise
     except Exception as error:
         raise spark_failed(error) from error
     except KeyboardInterrupt:
@@ -141,9 +142,15 @@ def _start_jvm(conf: SparkConf) -> None:
     """Start the JVM, unless spark-submit or an earlier session of this process has. Its stderr goes to our log."""
     if is_submitted() or SparkContext._gateway is not None:  # noqa: SLF001
         return
-    gateway: Any = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
+    reading, writing = os.pipe()
+    follow(os.fdopen(reading, "rb"))
+    try:
+        gateway: Any = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
+    except Exception as error:
+        os.close(writing)  # the JVM has ended: its output, too
+        raise spark_failed(RuntimeError(last_error() or str(error))) from error
+    os.close(writing)
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
-    follow(gateway.proc.stderr)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 The order of three steps makes this right: a watermark is read, then the end of the raw partition is asked for, then the
 raw partition is read up to that end. A publisher sends a watermark only when Kafka has acknowledged what the watermark
-speaks of. So this lies before the end (decision 0046).
+speaks of. So this lies before the end (decision 0048).
 """
 
 from __future__ import annotations

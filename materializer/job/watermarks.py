@@ -50,7 +50,7 @@ class Watermarks:
         self._unreadable: set[str] = set()
 
     def take(self, records: Iterable[RawRecord]) -> bool:
-        """Take note of messages of the topic; whether there is one that counts."""
+        """Take note of messages of the topic; whether one of them counts."""
         has_new = False
         for record in records:
             try:

@@ -37,13 +37,15 @@ class Target(NamedTuple):
     """The destination of changes under one schema: a change topic, its partition count, and the encoder of its
     messages.
 
-    The topic is that of a state that does not name one yet. `table_id`: the schema's.
+    The topic is that of a state that does not name one yet. `table_id`: the schema's. `topic_id`: Kafka's
+    id of the topic.
     """
 
     topic: str
     partitions: int
     encoder: Encoder
     table_id: bytes = b""
+    topic_id: str = ""
 
 
 class ChangeWriter:

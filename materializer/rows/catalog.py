@@ -50,7 +50,7 @@ class TableCatalog:
     id's newest schema, with the table ids in the order in which their tables were created. `topics`: the change topic
     of each digest whose changes can be published, and `encoders` the encoder of its messages: with one, the native core
     writes the messages of a digest as it folds.
-    `partitions`: the partition count of each of these topics.
+    `partitions`, `topic_ids`: the partition count and Kafka's id of each of these topics.
     """
 
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
@@ -58,6 +58,7 @@ class TableCatalog:
     topics: Mapping[bytes, str] = field(default_factory=dict)
     encoders: Mapping[bytes, ChangeEncoder] = field(default_factory=dict, repr=False, compare=False)
     partitions: Mapping[str, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     _encoders: dict[bytes, KeyEncoders] = field(default_factory=dict, repr=False, compare=False)
     _plans: dict[bytes, Plan | None] = field(default_factory=dict, repr=False, compare=False)
 
@@ -122,6 +123,16 @@ class TableCatalog:
             return digest
         order = [each for of, each in self.schemas if of == table_id]
         return next((each for each in order[order.index(digest) :] if each in versions), versions[-1])
+
+    def versions_between(self, table_id: bytes, first: bytes, last: bytes) -> list[bytes]:
+        """`versions` from one schema to the other or, if that is none of them, to the first one after it."""
+        versions = self.versions(table_id)
+        if not versions:
+            return []
+        self.schema(table_id, first)
+        order = [each for of, each in self.schemas if of == table_id]
+        end = versions.index(self.version_from(table_id, last))
+        return [each for each in versions[: end + 1] if order.index(each) >= order.index(first)]
 
     def written_with(self, table_id: bytes, digest: bytes) -> TableMetadata:
         """The schema that reads an update which names one: an earlier one that is still in force as the newest, under

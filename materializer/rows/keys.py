@@ -1,7 +1,8 @@
 """The keys of a raw partition's state. One scan reads a Cassandra partition, a range of its rows or the next timers.
 
     m <name>                                        facts of the whole state: times, the schemas shown, the change
-                                                    topics (materializer.rows.published), the floor, the
+                                                    topics (materializer.rows.published) and their ids
+                                                    (materializer.rows.topic_ids), the floor, the
                                                     truncations (materializer.fold.truncations), and the
                                                     continuation (materializer.rows.continuation)
     o <host>                                        the watermark of a publisher (materializer.fold.publishers)
@@ -35,6 +36,8 @@ SHOWN = b"mshown"
 CONTINUATION = b"munfinished"
 TRUNCATED = b"mtruncated"
 TOPICS = b"mtopics"
+TOPIC_IDS = b"mtopicids"
+RESEND = b"mresend"
 PUBLISHER = b"o"
 PUBLISHER_END = b"p"
 EVOLVED = b"e"

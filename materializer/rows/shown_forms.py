@@ -148,7 +148,7 @@ def _map_form(keys: ValueForm | None, values: ValueForm | None, *, is_ordered: b
 
 
 def _tuple_form(types: tuple[ValueForm, ...]) -> ValueForm:
-    """Without its last nulls, but for the first field: so it is the same before a field is added to the type."""
+    """Without its last nulls, except for the first field: so it is the same before a field is added to the type."""
 
     def form(value: bytes) -> bytes:
         parts = [

@@ -33,19 +33,22 @@ class Report(NamedTuple):
     """What has happened since the last report.
 
     `pendings`: how many messages of each were acknowledged; `acknowledged`: how many in all; `seconds`: the sum of
-    their times from send to acknowledgement; `places`: the (topic, partition) that they are in; `errors`: with the
-    topic of the message that was refused, or "" for an error of the client.
+    their times from send to acknowledgement; `places`: the (topic, partition) that they are in; `errors`: the
+    client's; `refused`: how many messages of each pending (None: of heartbeats) were refused, the error, and the topic.
     """
 
     pendings: list[tuple[PendingMessages, int]]
     acknowledged: int
     seconds: float
     places: list[tuple[str, int]]
-    errors: list[tuple[KafkaError, str]]
+    errors: list[KafkaError]
+    refused: list[tuple[PendingMessages | None, int, KafkaError, str]]
 
 
 class Producer(Protocol):
-    """KafkaException from all methods but `poll`; that of `send_batch` has the topic as second argument."""
+    """KafkaException from all methods but `poll`; that of `send_batch` has the topic as second argument, and the index
+    of the message as third.
+    """
 
     def __len__(self) -> int:
         """The number of messages that are not acknowledged."""
@@ -101,12 +104,13 @@ class NativeProducer:
         try:
             return self._producer.send_batch(topics, batch, first, pending)
         except self._send_error as error:
-            raise KafkaException(KafkaError(error.code), error.topic) from error
+            raise KafkaException(KafkaError(error.code), error.topic, error.index) from error
 
     def poll(self, seconds: float) -> Report:
-        pendings, count, latency, places, errors = self._producer.poll(seconds)
-        found = [(KafkaError(code, text or None, is_fatal), topic) for code, text, is_fatal, topic in errors]
-        return Report(pendings, count, latency, places, found)
+        pendings, acknowledged, latency, places, errors, refused = self._producer.poll(seconds)
+        found = [KafkaError(code, text or None, is_fatal) for code, text, is_fatal in errors]
+        refusals = [(pending, count, KafkaError(code), topic) for pending, count, code, topic in refused]
+        return Report(pendings, acknowledged, latency, places, found, refusals)
 
     def refresh_metadata(self, topic: str, seconds: float) -> None:
         try:
@@ -121,7 +125,7 @@ class ConfluentProducer:
     def __init__(self, config: Mapping[str, object], most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._report = Report([], 0, 0.0, [], [])
+        self._report = Report([], 0, 0.0, [], [], [])
         self._client = Client({**config, "error_cb": self._on_error, "logger": LIBRDKAFKA_LOGGER})
 
     def __len__(self) -> int:
@@ -146,14 +150,14 @@ class ConfluentProducer:
             try:
                 is_queued = self.send(topics[table], BY_KEY, key, value, pending)
             except KafkaException as error:
-                raise KafkaException(error.args[0], topics[table]) from error
+                raise KafkaException(error.args[0], topics[table], index) from error
             if not is_queued:
                 return index
         return len(batch)
 
     def poll(self, seconds: float) -> Report:
         self._client.poll(seconds)
-        report, self._report = self._report, Report([], 0, 0.0, [], [])
+        report, self._report = self._report, Report([], 0, 0.0, [], [], [])
         return report
 
     def refresh_metadata(self, topic: str, seconds: float) -> None:
@@ -166,7 +170,7 @@ class ConfluentProducer:
         report = self._report
         topic, partition = message.topic() or "", message.partition() or 0
         if error is not None:
-            report.errors.append((error, topic))
+            report.refused.append((pending, 1, error, topic))
             return
         if pending is not None:
             report.pendings.append((pending, 1))
@@ -176,7 +180,7 @@ class ConfluentProducer:
         )
 
     def _on_error(self, error: KafkaError) -> None:
-        self._report.errors.append((error, ""))
+        self._report.errors.append(error)
 
 
 def _log(level: int, text: str) -> None:

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
+from cdc_program.errors import CdcError
 from cdc_program.kafka import ClientConfig, client_config
+from publisher.inflight import PendingMessages
 from publisher.kafka.errors import kafka_error
 from publisher.kafka.producers import BY_KEY, open_producer
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
-
     from cdc_native.batches import Batch
-    from cdc_program.errors import CdcError
     from cdc_program.settings import KafkaSettings
-    from publisher.inflight import PendingMessages
     from publisher.kafka.producers import Report
 
 MOST_MESSAGE_BYTES = 64 * 1024 * 1024  # for nodes with larger segments: up to here max.message.bytes may be raised
 QUEUE_BYTES = 16 * 1024 * 1024  # queued for Kafka: the two limits bound the publisher's memory
 QUEUE_MESSAGES = 10_000  # small messages; each takes 0.7 kB with its bookkeeping
+_FATAL = "_FATAL"
 _LOGIN_REFUSED = {"_AUTHENTICATION", "_ALL_BROKERS_DOWN"}
 METADATA_MS = 60_000  # keys use a topic's new partitions after this time; a reshard takes longer by it
+
+
+class Refusal(NamedTuple):
+    """Messages that Kafka has refused: how many of a pending (None: of heartbeats), their topic, and the error."""
+
+    pending: PendingMessages | None
+    messages: int
+    topic: str
+    error: CdcError
+    is_too_large: bool
 
 
 class Sender:
@@ -33,10 +42,15 @@ class Sender:
 
     `acknowledged`: the number of messages; `latency_seconds`: the sum of their times from send to acknowledgement;
     `last_sent`: the monotonic time of the last acknowledged message of each (topic, partition).
+
+    keeps_refusals: a refused message is no error of the sender: `take_refusals` returns it, and its `pending` keeps it
+    until somebody acknowledges it.
     """
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaSettings, *, keeps_refusals: bool = False) -> None:
         self._settings = settings
+        self._keeps_refusals = keeps_refusals
+        self._refusals: list[Refusal] = []
         self._failure: CdcError | None = None
         self._losses: dict[str, KafkaError] = {}  # of connections, since the last acknowledgement, by name
         self.acknowledged = 0
@@ -78,10 +92,13 @@ class Sender:
         """Queue the messages of a batch from the index `first` on, each to the one of `topics` at its table's place;
         the index of the first that finds no room: call `poll` and go on there.
         """
-        try:
-            return self._producer.send_batch(topics, batch, first, pending)
-        except KafkaException as error:
-            raise kafka_error(error.args[0], self._settings, *error.args[1:]) from error
+        while True:
+            try:
+                return self._producer.send_batch(topics, batch, first, pending)
+            except KafkaException as error:
+                problem, topic, index = error.args
+                self._refuse(problem, topic, pending)
+                first = index + 1
 
     def _enqueue(
         self, topic: str, raw_partition: int, key: bytes | None, value: bytes, pending: PendingMessages | None
@@ -89,7 +106,26 @@ class Sender:
         try:
             return self._producer.send(topic, raw_partition, key, value, pending)
         except KafkaException as error:
-            raise kafka_error(error.args[0], self._settings, topic) from error
+            self._refuse(error.args[0], topic, pending)
+            return True
+
+    def _refuse(self, problem: KafkaError, topic: str, pending: PendingMessages | None, count: int = 1) -> None:
+        """A message was refused, by the client or by Kafka. CdcError unless refusals are kept; also if no message can
+        be sent any more.
+        """
+        error = kafka_error(problem, self._settings, topic)
+        if not self._keeps_refusals or problem.name() == _FATAL:
+            raise error
+        is_too_large = problem.code() == KafkaError.MSG_SIZE_TOO_LARGE
+        self._refusals.append(Refusal(pending, count, topic, error, is_too_large))
+
+    def take_refusals(self, topic: str = "") -> list[Refusal]:
+        """What was refused since the last call, of one topic or of all."""
+        refusals, self._refusals = self._refusals, []
+        if not topic:
+            return refusals
+        self._refusals = [refusal for refusal in refusals if refusal.topic != topic]
+        return [refusal for refusal in refusals if refusal.topic == topic]
 
     def refresh_metadata(self, topic: str) -> None:
         """Make the producer know the topic's partitions: it refuses messages to a partition that it does not know yet.
@@ -102,7 +138,7 @@ class Sender:
 
     def poll(self, seconds: float) -> None:
         """Handle acknowledgements; return after the first ones, or after `seconds`. CdcError if Kafka refused a
-        message, or refuses the login while no broker is left that accepts it.
+        message and refusals are not kept, or refuses the login while no broker is left that accepts it.
         """
         self._take(self._producer.poll(seconds), monotonic())
         if self._failure is not None:
@@ -123,10 +159,14 @@ class Sender:
             pending.acknowledge(count)
         if report.acknowledged:
             self._losses.clear()
-        for error, topic in report.errors:
-            # librdkafka recovers from all errors but a refused message and fatal ones.
-            if topic or error.fatal():
-                self._failure = self._failure or kafka_error(error, self._settings, topic)
+        for refused, count, error, topic in report.refused:
+            try:
+                self._refuse(error, topic, refused, count)
+            except CdcError as problem:
+                self._failure = self._failure or problem
+        for error in report.errors:
+            if error.fatal():  # librdkafka recovers from all others
+                self._failure = self._failure or kafka_error(error, self._settings)
             else:
                 self._losses[error.name()] = error
         # It tries a refused login again, too. But the login of the settings file may be a new one.

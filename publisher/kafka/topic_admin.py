@@ -12,6 +12,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, New
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
 from publisher.kafka.errors import kafka_error, unreachable_error
+from publisher.table_error import TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,42 +78,48 @@ class TopicAdmin:
                 problems.append(f"This user lacks rights on the topic {name}: {', '.join(missing)}.")
         return problems
 
-    def ensure_raw_topic(self, topic: str) -> int:
-        """Create the raw topic, or check it: LogAppendTime, and no compaction. Returns its number of partitions."""
+    def ensure_raw_topic(self, topic: str) -> tuple[int, bool]:
+        """Create the raw topic, or check it: LogAppendTime, and no compaction. Returns its number of partitions, and
+        whether it had to be created.
+        """
         creation_config = {
             "retention.ms": str(self._settings.raw_retention_hours * 3_600_000),
             "max.message.bytes": str(MAX_MESSAGE_BYTES),
         }
         return self._ensure_topic(topic, self._settings.raw_partitions, _RAW_TOPIC_CONFIG, creation_config)
 
-    def check_raw_topics(self, topics: AbstractSet[str]) -> None:
-        """Check the raw topics that exist: an operator may have altered or recreated one. If the settings of a topic
-        can no longer be read, this is logged and does not stop the publisher. CdcError TOPIC_SETTINGS or
-        KAFKA_UNREACHABLE.
+    def check_raw_topics(self, topics: AbstractSet[str]) -> dict[str, TableError]:
+        """Check the raw topics: an operator may have altered or deleted one. Returns what is wrong, by topic.
+        Settings that can no longer be read are only logged. CdcError KAFKA_UNREACHABLE.
         """
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         answers = self._admin.describe_configs(resources) if resources else {}
+        problems = {}
         for resource, answer in answers.items():
             try:
                 entries = self._wait_for(answer)
+                _check_config(resource.name, {name: entry.value for name, entry in entries.items()}, _RAW_TOPIC_CONFIG)
             except KafkaException as error:
                 problem = kafka_error(error.args[0], self._settings, resource.name)
-                if problem.code is Code.KAFKA_UNREACHABLE:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    problems[resource.name] = TableError.of(problem)
+                elif problem.code is Code.KAFKA_UNREACHABLE:
                     raise problem from error
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # the sender reports a missing topic
+                else:
                     log.warning("cannot check a raw topic", code=problem.code.text, problem=problem.problem)
-                continue
-            _check_config(resource.name, {name: entry.value for name, entry in entries.items()}, _RAW_TOPIC_CONFIG)
+            except CdcError as error:
+                problems[resource.name] = TableError.of(error)
+        return problems
 
     def ensure_tables_topic(self, topic: str) -> None:
         """Create the compacted topic of table schemas, or check it."""
-        partitions = self._ensure_topic(topic, 1, {"cleanup.policy": "compact"}, {})
+        partitions, _ = self._ensure_topic(topic, 1, {"cleanup.policy": "compact"}, {})
         if partitions != 1:
             raise _wrong_settings(topic, f"has {partitions} partitions; it must have one")
 
     def ensure_watermarks_topic(self, topic: str) -> None:
         """Create the compacted topic of watermarks, or check it. The brokers set its timestamps."""
-        partitions = self._ensure_topic(topic, 1, _WATERMARKS_TOPIC_CONFIG, _WATERMARKS_CREATION_CONFIG)
+        partitions, _ = self._ensure_topic(topic, 1, _WATERMARKS_TOPIC_CONFIG, _WATERMARKS_CREATION_CONFIG)
         if partitions != 1:
             raise _wrong_settings(topic, f"has {partitions} partitions; it must have one")
 
@@ -153,15 +160,16 @@ class TopicAdmin:
 
     def _ensure_topic(
         self, topic: str, partitions: int, wanted: Mapping[str, str], creation_config: Mapping[str, str]
-    ) -> int:
-        known = self.read_partition_counts().get(topic)
+    ) -> tuple[int, bool]:
+        known, is_new = self.read_partition_counts().get(topic), False
         if known is None:
-            self._create_topic(topic, partitions, {**wanted, **creation_config})
+            is_new = self._create_topic(topic, partitions, {**wanted, **creation_config})
             known = self.read_partition_counts().get(topic, partitions)
         _check_config(topic, self._read_config(topic), wanted)
-        return known
+        return known, is_new
 
-    def _create_topic(self, topic: str, partitions: int, config: dict[str, str]) -> None:
+    def _create_topic(self, topic: str, partitions: int, config: dict[str, str]) -> bool:
+        """Return False if somebody else has created it."""
         new = NewTopic(
             topic,
             num_partitions=partitions,
@@ -173,6 +181,8 @@ class TopicAdmin:
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise kafka_error(error.args[0], self._settings, topic) from error
+            return False
+        return True
 
     def _read_config(self, topic: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, topic)

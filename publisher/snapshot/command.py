@@ -118,7 +118,15 @@ def want(settings: Settings, name: str, wanted: Wanted, write_line: Callable[[st
 
 
 def _find_table(client: CassandraClient, name: str) -> TableMetadata:
-    for table in read_tables(client.rows).values():
+    read = read_tables(client.rows)
+    for unreadable in read.unreadable.values():
+        if unreadable.qualified_name == name:
+            raise CdcError(
+                Code.TABLE_NOT_PUBLISHED,
+                f"{name} cannot be read: {unreadable.reason}.",
+                "The error reference says what this build reads: cassandra-publisher explain CDC-063.",
+            )
+    for table in read.tables.values():
         if table.qualified_name == name:
             if not table.cdc:
                 raise CdcError(

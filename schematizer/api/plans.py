@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotation
 
 from schematizer.api.access import any_role_router
 from schematizer.catalogue.schema_readers import SchemaReaders
-from schematizer.numbers import QueryId  # noqa: TC001 - FastAPI reads annotations
+from schematizer.numbers import GivenId  # noqa: TC001 - FastAPI reads annotations
 
 if TYPE_CHECKING:
     from schematizer.access import Access
@@ -25,7 +25,7 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 
     @routes.get("/plans/{planner}")
     def plan(
-        request: Request, planner: str, table: str, schema_id: QueryId, from_schema_id: QueryId | None = None
+        request: Request, planner: str, table: str, schema_id: GivenId, from_schema_id: GivenId | None = None
     ) -> list[str]:
         """Statements, in order: CREATE TABLE for the schema, or the steps from `from_schema_id` to it. The login must
         be allowed to read both; comments are the docs of a topic that it may read.

@@ -10,7 +10,7 @@ from schematizer.access import Role
 from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import NoteBody, NoteText, RefreshProgress  # noqa: TC001 - FastAPI reads annotations
 from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - as above
-from schematizer.numbers import Cursor, PathId, QueryId  # noqa: TC001 - as above
+from schematizer.numbers import Cursor, GivenId, PathId  # noqa: TC001 - as above
 from schematizer.views import Change, Note, Refresh  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _changes(catalogue: Catalogue, access: Access) -> APIRouter:
 
 def _notes(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
     @routes.get("/notes")
-    def notes(about: About, about_id: QueryId) -> list[Note]:
+    def notes(about: About, about_id: GivenId) -> list[Note]:
         """Notes about one thing."""
         return catalogue.notes.about(about, about_id)
 

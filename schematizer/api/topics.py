@@ -14,7 +14,7 @@ from schematizer.catalogue.schema_readers import SchemaReaders
 from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.catalogue.topics import TopicFilter
 from schematizer.model.source_tables import Part, Status, TopicKind
-from schematizer.numbers import PathId, QueryId  # noqa: TC001 - FastAPI reads annotations
+from schematizer.numbers import GivenId, PathId  # noqa: TC001 - FastAPI reads annotations
 from schematizer.topic_names import parse_topic
 from schematizer.views import Element, Schema, Topic, TopicSchema  # noqa: TC001 - as above
 
@@ -45,7 +45,7 @@ def _list(routes: APIRouter, catalogue: Catalogue, access: Access) -> None:
         namespace: str | None = None,
         source: str | None = None,
         data_target: str | None = None,
-        schema_id: QueryId | None = None,
+        schema_id: GivenId | None = None,
         kind: TopicKind | None = None,
         status: Status | None = None,
         created_since: datetime | None = None,

@@ -67,6 +67,7 @@ def repair_planted(
             again = audit(stack, NAME, "--slices", "1", *flags)
             assert (again.status, again.of("difference"), again.of("not_audited")) == (0, [], []), again.progress
     assert audited.of("not_audited") == [], audited.progress
+    assert not any(noise in audited.progress for noise in ("incubator", "log level")), audited.progress  # Spark's own
     assert causes(audited) == PLANTED
     assert audited.status == 1
     [summary] = audited.of("summary")

@@ -10,7 +10,8 @@ import random
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
@@ -35,9 +36,10 @@ KEYS = 700  # of each table; all but the first writes are overwrites
 AT_ONCE = 150  # fewer than keys: no key is written twice at the same time
 RATE = 600.0
 PADDING = "x" * 1500
-TOTAL_MIB, SEGMENT_MIB = 24, 1
+TOTAL_MIB, SEGMENT_MIB = 16, 1
 SPOOL_MIB = 2000
-BEFORE_SECONDS, AWAY_SECONDS, AFTER_SECONDS = 6.0, 60.0, 8.0
+BEFORE_SECONDS, AWAY_SECONDS, AFTER_SECONDS = 6.0, 40.0, 8.0
+SPOOLED, SPOOLED_SECONDS = 10, 300.0  # segments
 DRAINED_SECONDS = 600.0
 SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
@@ -128,8 +130,7 @@ def test_no_write_is_missing_after_an_outage_with_a_change_to_the_spool(stack: S
         stack.kafka.kill()
         time.sleep(pick.uniform(0.2, 0.6) * AWAY_SECONDS)
         change_to_spool(stack, is_killed=repetition % 2 == 1)
-        time.sleep(0.4 * AWAY_SECONDS)
-        shown = read_status(stack)
+        shown = wait_for_the_spool(stack)
         stack.kafka.start()
         time.sleep(AFTER_SECONDS)
         load.stop()
@@ -144,6 +145,18 @@ def change_to_spool(stack: Stack, *, is_killed: bool) -> None:
     (publisher.kill if is_killed else publisher.stop)()
     publisher.settings["publisher.on_full"] = "spool"
     publisher.start_process()  # it is ready only once Kafka is back
+
+
+def wait_for_the_spool(stack: Stack) -> dict[str, Any]:
+    """The status once so many segments have moved to the spool. The publisher serves it while it waits for Kafka."""
+    deadline = time.monotonic() + SPOOLED_SECONDS
+    while True:
+        assert time.monotonic() < deadline, "cdc_raw does not fill up"
+        time.sleep(1.0)
+        with suppress(OSError):
+            shown = read_status(stack)
+            if shown["spooled"] >= SPOOLED:
+                return shown
 
 
 def check(reader: ChangeReader, load: CountedLoad) -> None:

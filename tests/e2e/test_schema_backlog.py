@@ -1,4 +1,4 @@
-"""The history does not depend on lag: what a job that is behind sends is what it sends when it never is, event by event."""
+"""The history does not depend on lag: a job that is behind sends what it sends when it never is, event by event."""
 
 from __future__ import annotations
 

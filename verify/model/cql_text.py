@@ -25,6 +25,11 @@ class Cql(NamedTuple):
     text: str
     terms: tuple[Term, ...] = ()
 
+    def with_increments(self, value: Value) -> Cql:
+        """The same UPDATE of counters with another value for each increment: these come before the key's."""
+        count = self.text.partition(" WHERE ")[0].count("?")
+        return self._replace(terms=(*(value for _ in range(count)), *self.terms[count:]))
+
 
 def cql(template: str, *pieces: Cql | Term | str) -> Cql:
     """The template with a piece for each `{}`."""

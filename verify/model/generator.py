@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from verify.model.conditions import Conditions
 from verify.model.cql_text import cql
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_LATE_US = 300 * STEP_US  # after a deletion of what is purged soon
 DELETED = 40  # deletions to write something older than
+AGAIN = 0.08  # of the statements are followed by one that writes the same
 BOUND = 0.4  # of the statements have bound values
 CHANGES = 0.015  # of them change a schema, three times as many while a program stands still
 PAUSE_STATEMENTS = 300
@@ -59,6 +60,7 @@ class Generator:
     ) -> None:
         self._course = course
         self._pick = random.Random(seed)
+        self._again = random.Random(f"again {seed}")
         self._tables = {table.name: table for table in tables}
         self._times = Times(self._pick, start_us, has_ties=has_ties, has_long_ttls=course.evolves)
         # Of a partition deletion at a negative timestamp 5.0 makes an SSTable that it cannot read.
@@ -81,9 +83,27 @@ class Generator:
             self._times.step()
             yield from self._evolution.due()
             yield from self._events(count, number)
-            table = self._chosen()
-            yield self._counter(table) if table.is_counter else self._statement(table)
+            state = self._pick.getstate()
+            yield self._next()
+            if self._again.random() < AGAIN:
+                yield self._same(state)
         yield from self._resumed()
+
+    def _next(self) -> Statement:
+        table = self._chosen()
+        return self._counter(table) if table.is_counter else self._statement(table)
+
+    def _same(self, state: tuple[Any, ...]) -> Statement:
+        """The last statement with later timestamps: what it writes is there already. What is chosen next is what would
+        be without it. Of a counter the statement is an increment by 0.
+        """
+        after, recent, deleted = self._pick.getstate(), self._times.recent.copy(), self._deleted.copy()
+        self._pick.setstate(state)
+        self._times.step()
+        statement = self._next()
+        self._pick.setstate(after)
+        self._times.recent, self._deleted = recent, deleted
+        return statement.without_increments() if statement.is_counter() else statement
 
     def schedule(self, change: SchemaChange, after: int) -> None:
         """A change of the schema when so many statements more have been sent."""

@@ -17,8 +17,10 @@ from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
+from materializer.fold.schema_in_force import SchemaInForce
 from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
+from materializer.rows.catalog import TableCatalog
 from publisher.snapshot import nodetool
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
@@ -57,6 +59,21 @@ OWN = (
         "        return replace(table, altered_at=at, dropped_columns=known)",
     ),
 )
+# Shows only if the schema changes while the job is stopped.
+IN_BACKLOGS = (
+    Mutant(
+        "a backlog is folded under the newest schema",
+        TableCatalog.as_of,
+        "return replace(self, newest={**self.newest, schema.table_id: schema.digest})",
+        "return self",
+    ),
+    Mutant(
+        "schemas between the first and the newest are skipped",
+        SchemaInForce._advanced,
+        "return SchemaId(table_id, versions[at])",
+        "return SchemaId(table_id, versions[-1])",
+    ),
+)
 # 3.11 alone drops columns of a non-frozen user type, and remembers them as tuples.
 IN_PUBLISHER = (
     Mutant(
@@ -76,6 +93,7 @@ IN_SNAPSHOT = (
     ),
 )
 SEEDS = {"the newer type of a dropped column is taken": 8}  # which writes to the column for long before it drops it
+BACKLOGS = frozenset(mutant.name for mutant in IN_BACKLOGS)
 SNAPSHOTS = frozenset(mutant.name for mutant in IN_SNAPSHOT)
 PUBLISHERS = SNAPSHOTS.union(mutant.name for mutant in IN_PUBLISHER)
 NAMES = (
@@ -87,9 +105,11 @@ NAMES = (
     "a partition deletion keeps its statics",
     "reversed order is ignored",
     "expiry is not emitted",
+    "a duplicate is an event",
+    "the paths of a list are shown",
     "gc_grace is ignored",
     REORDERING,
-    *(mutant.name for mutant in (*OWN, *IN_PUBLISHER, *IN_SNAPSHOT)),
+    *(mutant.name for mutant in (*OWN, *IN_BACKLOGS, *IN_PUBLISHER, *IN_SNAPSHOT)),
 )
 
 
@@ -168,6 +188,6 @@ class _Patch:
 @cache
 def seed_once(name: str) -> None:
     """Once in a process."""
-    for mutant in (*MUTANTS, *OWN, *IN_PUBLISHER, *IN_SNAPSHOT):
+    for mutant in (*MUTANTS, *OWN, *IN_BACKLOGS, *IN_PUBLISHER, *IN_SNAPSHOT):
         if mutant.name == name:
             seed(mutant, _Patch())  # type: ignore[arg-type]  # it has what is used

@@ -11,9 +11,10 @@ import click
 from rich.console import Console
 
 from cdc_program.cli import reported_errors
-from verify.model.__main__ import EVENTS_SHARE, REORDER_SECONDS, every_event, stack_for
+from verify.model.__main__ import BACKLOGS_SHARE, EVENTS_SHARE, REORDER_SECONDS, every_event, stack_for
+from verify.model.backlog_check import Stopped, check_backlogs
 from verify.model.check import check
-from verify.model.mutants import NAMES, REORDERING, SEEDS, SNAPSHOTS, start_with, version_for
+from verify.model.mutants import BACKLOGS, NAMES, REORDERING, SEEDS, SNAPSHOTS, start_with, version_for
 from verify.snapshot.stale_rows import stale_row_problems
 
 if TYPE_CHECKING:
@@ -86,7 +87,11 @@ def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, st
     mutant = start_with(stack, name, seconds)
     mutated = replace(run, reorder_seconds=seconds)
     try:
-        problems = check(mutated, seed, statements, keyspace).problems
+        if name in BACKLOGS:
+            stopped, count = Stopped(mutant), statements // BACKLOGS_SHARE
+            problems = check_backlogs(mutated, stopped, seed, count, stack.check, f"{keyspace}_").problems
+        else:
+            problems = check(mutated, seed, statements, keyspace).problems
         if name == REORDERING:
             problems += every_event(mutated, seed, statements // EVENTS_SHARE)
     except AssertionError as error:  # of what waits until all is out

@@ -114,7 +114,7 @@ class Settler:
 
     def _await_time(self, targets: dict[Place, int], quiet_after: float, deadline: float) -> None:
         """Move the targets past a message whose broker's time is later. A copy of one that is there is sent then: it
-        changes nothing but the time.
+        changes only the time.
         """
         left = set(targets)
         again = quiet_after

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from verify.model.cql_text import Cql, KeyPart
 from verify.model.tables import Table
+from verify.model.values import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verify.model.values import Value
+
+
+NO_INCREMENT = integer(0, 8)
 
 
 class Part(NamedTuple):
@@ -73,6 +77,14 @@ class Statement(NamedTuple):
     def moved(self, partition: int) -> Statement:
         """The same for another partition."""
         return self._replace(parts=tuple(part._replace(partition=partition) for part in self.parts))
+
+    def is_counter(self) -> bool:
+        return all(part.table.is_counter for part in self.parts)
+
+    def without_increments(self) -> Statement:
+        """The same increments of counters, each by 0."""
+        parts = tuple(part._replace(cql=part.cql.with_increments(NO_INCREMENT)) for part in self.parts)
+        return self._replace(parts=parts)
 
     def _render(self, parts: Sequence[str]) -> str:
         if self.batch is None:

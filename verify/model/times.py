@@ -36,7 +36,7 @@ class Times:
         self._pick = pick
         self._number = 0
         self._ttls = (*TTLS, *LONG_TTLS) if has_long_ttls else TTLS
-        self._recent: deque[int] = deque([start_us], maxlen=RECENT)
+        self.recent: deque[int] = deque([start_us], maxlen=RECENT)  # to tie with
 
     def step(self) -> None:
         self.now += STEP_US
@@ -87,10 +87,10 @@ class Times:
             late = self._pick.randrange(LATE_US) // STEP_US * STEP_US if chance < 0.3 else 0
             return self.now - late
         if chance < 0.15:
-            return self._pick.choice(self._recent)
+            return self._pick.choice(self.recent)
         if chance < 0.30:
             return self.now - self._pick.randrange(LATE_US)
         if chance < 0.302:
             return self.now + FAR_AHEAD_US
-        self._recent.append(self.now)
+        self.recent.append(self.now)
         return self.now

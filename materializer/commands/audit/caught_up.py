@@ -1,7 +1,7 @@
 """How far the nodes' logs are in a state, where the job had nothing to store: an idle raw partition sleeps.
 
 A publisher's watermark says what is in Kafka. A raw partition that is folded up to an end that was asked for after the
-watermark was read has all of it (decision 0046).
+watermark was read has all of it (decision 0048).
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def tables(cql: Session, fresh_keyspace: str) -> dict[str, TableMetadata]:
         if "MASKED" not in statement:
             cql.execute(statement)
     found = read_tables(lambda query: [row._asdict() for row in cql.execute(query)])
-    return {table.name: table for table in found.values() if table.keyspace == fresh_keyspace}
+    return {table.name: table for table in found.tables.values() if table.keyspace == fresh_keyspace}
 
 
 def test_the_schemas_are_those_of_the_table(tables: dict[str, TableMetadata], fresh_keyspace: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import time
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
@@ -125,6 +127,30 @@ class TestBrokerThatMakesTopics:
         resource = ConfigResource(ResourceType.TOPIC, scene.targets[0])
         settings = admin.describe_configs([resource])[resource].result(SECONDS)
         assert settings["cleanup.policy"].value == "compact"
+
+
+class TestBrokerThatForgetsProducers:
+    """The broker forgets an idle producer after 4 seconds instead of 7 days."""
+
+    @pytest.fixture
+    def kafka(self, tmp_path: Path) -> Iterator[KafkaBroker]:
+        cleanup = "transaction.remove.expired.transaction.cleanup.interval.ms"
+        own = {"transactional.id.expiration.ms": "4000", cleanup: "500"}
+        with KafkaBroker(settings=own, folder=tmp_path / "kafka") as broker:
+            yield broker
+
+    def test_an_idle_week_stops_nothing(self, scene: Scene, admin: AdminClient) -> None:
+        scene.send(range(20))
+        with LocalJob(scene) as job, structlog.testing.capture_logs() as logged:
+            job.run_until(lambda: count(scene, admin) == 20)
+            time.sleep(10.0)
+            scene.send(range(20, 60))
+            job.run_until(lambda: count(scene, admin) == 60)
+            assert job.errors == {}
+        assert [entry["log_level"] for entry in logged if entry["event"] == "producer renewed"] == [
+            "warning"
+        ] * PARTITIONS
+        assert scene.received(scene.targets[0]) == scene.expected(range(60))
 
 
 def test_a_source_that_is_deleted_and_comes_back_stops(scene: Scene, admin: AdminClient) -> None:

@@ -80,6 +80,11 @@ OWN: dict[str, Work] = {
         "tests/e2e/test_rebuild.py",
         ('"materializer"', '"rebuild"', '"--yes"'),
     ),
+    "cassandra-materializer resend": Work(
+        "materializer.commands.resend:resend_table",
+        "tests/servers/materializer/commands/test_resend.py",
+        ("resend_table(", "is_confirmed=True"),
+    ),
     "cassandra-materializer archive": Work(
         "materializer.job.spark_archive:write_archive", "tests/e2e/test_spark_submit.py", ("write_archive(",)
     ),

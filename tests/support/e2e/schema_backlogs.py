@@ -1,4 +1,4 @@
-"""Statements that change a table's schema, played while the job runs and while it stands still, and what comes of them."""
+"""Statements that change tables, played while the job runs and while it stands still, and what comes of them."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -11,6 +12,7 @@ from publisher.native_splitter import NativeSplitter
 from publisher.raw_topics import RawTopic
 from publisher.row_ends import LogSegments, RowEnds
 from publisher.schema import PublishedTable
+from publisher.waiting import WaitingTables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +78,7 @@ class ChosenTables:
         return cast("NodeSchema", self)
 
     def splitter(self) -> NativeSplitter:
-        return NativeSplitter(self.schema(), cast("RawTopics", self), HOST)
+        return NativeSplitter(self.schema(), cast("RawTopics", self), WaitingTables(Path("waiting.json")), HOST)
 
 
 def topic_of(table_id: bytes) -> str:

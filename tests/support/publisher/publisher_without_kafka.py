@@ -25,6 +25,7 @@ from publisher.snapshot.supervisor import Supervisor
 from publisher.spool import open_spool
 from publisher.status_collector import StatusCollector
 from publisher.tail import SegmentTails
+from publisher.waiting import WaitingTables
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class PublisherWithoutKafka:
             disposal=open_segment_disposal(own),
             loss_watch=cast("Any", LossWatch()),
             snapshots=Supervisor(Settings(publisher=own), Records(folder), mock.MagicMock(), list),
+            waiting=WaitingTables(folder / "waiting.json"),
             settle_seconds=30.0,
         )
         self.status = StatusCollector(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_files.sstables import SSTable, SSTableFile, find_sstables, list_sstables, verify_digest
-from cassandra_storage.errors import FormatError, UnknownColumnError, UnsupportedError
+from cassandra_storage.errors import FormatError, UnsupportedError
 from cassandra_storage.rows import Row
 from cassandra_storage.sstable_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
 from cassandra_storage.sstable_versions import known_formats

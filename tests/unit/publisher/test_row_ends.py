@@ -24,6 +24,7 @@ from publisher.row_end_sender import RowEndSender
 from publisher.row_ends import LAST_POSITION, LogSegments
 from publisher.schema import NodeSchema
 from publisher.selection import ALL_TABLES, Selection
+from publisher.waiting import WaitingTables
 from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
 from tests.support.publisher.schema_rows import SchemaRows
 
@@ -72,6 +73,7 @@ class Node:
         self.settle_seconds = SETTLE_SECONDS
         self.positions: Any = SimpleNamespace(published_up_to=CommitLogPosition(5, 0), clock=0)
         self.tails = self
+        self.waiting = WaitingTables(folder / "waiting.json")
         self.log: dict[int, list[Entry]] = {}
         self.read: dict[int, int] = {}
         self.is_lost = False
@@ -103,6 +105,9 @@ class Node:
             if segment >= after.segment_id:
                 start = after.position if segment == after.segment_id else 0
                 yield Tail(segment, [each for each in entries if each.end_position > start]), self.read[segment]
+
+    def is_ready(self, _table: object) -> bool:
+        return True
 
     def send(self, messages: list[OutgoingMessage], pending: PendingMessages) -> None:
         self.sent += messages

@@ -93,15 +93,62 @@ def test_a_change_that_is_half_written_under_the_old_version_is_read_again(
     assert len(schema.published) == 1
 
 
-def test_a_schema_that_is_never_understood_is_an_error(
+def test_a_table_that_is_never_understood_hides_no_other_one(
     node: SchemaRows, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node.create("ks", "t", cdc=True)
-    node.reads_without_columns = 1000
-    monkeypatch.setattr("publisher.schema.sleep", lambda _: None)
-    with pytest.raises(CdcError, match="no partition key among the columns") as caught:
-        schema.refresh()
-    assert caught.value.code is Code.CASSANDRA_QUERY
+    pauses: list[float] = []
+    monkeypatch.setattr("publisher.schema.sleep", pauses.append)
+    good = node.create("ks", "good", cdc=True)
+    bad = node.create("ks", "bad", cdc=True)
+    [column] = [row for row in node.columns if row["table_name"] == "bad"]
+    node.columns.remove(column)
+    schema.refresh()
+    assert [table.id for table in schema.current_tables()] == [good]
+    assert "no partition key among the columns of ks.bad" in schema.unreadable_tables()[bad].reason
+    assert len(pauses) == 10
+    node.create("ks", "other", cdc=True)  # what is known to be unreadable delays nothing
+    schema.refresh()
+    assert len(pauses) == 10
+    node.columns.append(column)
+    schema.forget_version()
+    schema.refresh()
+    assert bad in {table.id for table in schema.current_tables()}
+    assert schema.unreadable_tables() == {}
+    assert schema.names_needing_snapshot() == []  # its mutations were held
+
+
+DEEP = "frozen<list<" * 120 + "int" + ">>" * 120
+
+
+def test_a_table_with_a_type_that_is_too_deep(node: SchemaRows, schema: NodeSchema, tmp_path: Path) -> None:
+    """With cdc it waits; without cdc it is like any other: its updates are stepped over."""
+    good = node.create("ks", "good", cdc=True)
+    node.add_column("ks", "good", "v", "frozen<list<" * 60 + "int" + ">>" * 60)
+    plain, deep = node.create("ks", "plain", cdc=False), node.create("ks", "deep", cdc=True)
+    for name in ("plain", "deep"):
+        node.add_column("ks", name, "v", DEEP)
+        node.add_column("ks", name, "m", f"map<int, {DEEP}>")
+    schema.refresh()
+    assert [table.id for table in schema.current_tables()] == [good]
+    assert schema.refusals() == {}
+    [(table_id, unreadable)] = schema.unreadable_tables().items()
+    assert table_id == deep
+    assert "the type of the column v of ks.deep cannot be read" in unreadable.reason
+    assert plain in schema.ignored
+    assert deep not in schema.ignored
+    assert {column.name: column.is_complex for column in schema.tables[plain].columns} == {
+        "id": False,
+        "v": False,
+        "m": True,
+    }
+    again = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
+    again.load()
+    again.refresh()
+    assert again.unreadable_tables().keys() == {deep}
+    node.drop("ks", "deep")
+    again.refresh()
+    assert again.unreadable_tables() == {}
+    assert deep in again.ignored  # what the log has of it cannot be sent
 
 
 def test_a_dropped_table_stays_known_also_after_a_restart(node: SchemaRows, schema: NodeSchema, tmp_path: Path) -> None:

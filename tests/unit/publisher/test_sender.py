@@ -175,6 +175,35 @@ def test_a_message_that_is_refused_later_is_an_error_of_its_topic(mock_brokers: 
         sender.poll(0)
 
 
+def test_refusals_that_are_kept_are_no_error(mock_brokers: Callable[..., None]) -> None:
+    """Those of librdkafka, at once, and those of the broker: each with its `pending`."""
+    mock_brokers(**{"message.timeout.ms": 200, "linger.ms": 0, "test.mock.broker.rtt": 5000})
+    sender = Sender(KafkaSettings(), keeps_refusals=True)
+    many, two = PendingMessages(outstanding=5), PendingMessages(outstanding=2)
+    assert sender.send("orders", b"key", bytes(MOST_MESSAGE_BYTES + 1), many)
+    for number in range(7):
+        pending = many if number % 3 != 1 else two
+        assert sender.send("orders" if number % 2 else "users", b"key", b"value", pending)
+    assert sender.send_to_raw_partition("users", 0, b"heartbeat")
+    refused: dict[tuple[object, str, bool], int] = {}
+    deadline = monotonic() + SECONDS
+    while sum(refused.values()) < 9 and monotonic() < deadline:
+        sender.poll(0.1)
+        for each in [*sender.take_refusals("users"), *sender.take_refusals()]:
+            place = each.pending, each.topic, each.is_too_large
+            refused[place] = refused.get(place, 0) + each.messages
+    assert refused == {
+        (many, "users", False): 3,
+        (many, "orders", False): 2,
+        (many, "orders", True): 1,
+        (two, "users", False): 1,
+        (two, "orders", False): 1,
+        (None, "users", False): 1,
+    }
+    assert (many.outstanding, two.outstanding, sender.acknowledged) == (5, 2, 0)
+    assert sender.take_refusals() == []
+
+
 def test_partitions_of_a_topic_that_nobody_knows(sender: Sender) -> None:
     with pytest.raises(CdcError) as caught:
         sender.refresh_metadata("topic")
@@ -241,9 +270,9 @@ def test_a_login_that_one_of_several_brokers_refuses_is_tried_again() -> None:
     sender = Sender(KafkaSettings())
     refused, down = (KafkaError(code) for code in (KafkaError._AUTHENTICATION, KafkaError._ALL_BROKERS_DOWN))
     for error, acknowledged in ((refused, 0), (refused, 1), (down, 0), (down, 1), (refused, 0)):
-        sender._take(Report([], acknowledged, 0.0, [], [(error, "")] if not acknowledged else []), 0.0)
+        sender._take(Report([], acknowledged, 0.0, [], [error] if not acknowledged else [], []), 0.0)
         assert sender._failure is None
-    sender._take(Report([], 0, 0.0, [], [(down, "")]), 0.0)
+    sender._take(Report([], 0, 0.0, [], [down], []), 0.0)
     assert sender._failure is not None
 
 

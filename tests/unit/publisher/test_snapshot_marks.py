@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from cdc_messages.topics import tables_topic
 from publisher.raw_topics import RawTopics, RegistryIds
 from publisher.schema import NodeSchema
 from publisher.table_follower import TableFollower
+from publisher.waiting import WaitingTables
 from tests.support.publisher.schema_rows import SchemaRows
 
 if TYPE_CHECKING:
@@ -35,8 +37,11 @@ class Kafka:
 
     def ensure_watermarks_topic(self, _topic: str) -> None: ...
 
-    def ensure_raw_topic(self, _topic: str) -> int:
-        return 1
+    def ensure_raw_topic(self, _topic: str) -> tuple[int, bool]:
+        return 1, False
+
+    def take_refusals(self, _topic: str) -> list[object]:
+        return []
 
     def read_latest_values(self, _topic: str, first: int = 0) -> tuple[dict[bytes, bytes], int]:
         return dict(self.tables[first:]), len(self.tables)
@@ -79,7 +84,11 @@ class Host:
         ids._ids["cdc.raw.ks.a-value"] = 1
         self.raw_topics = RawTopics("cdc", "test", cast("Any", self._kafka), cast("Any", self._kafka), ids)
         housekeeping = type("Housekeeping", (), {"serve": lambda *_: None})()
-        self.tables = TableFollower(self.schema, self.raw_topics, housekeeping, cast("Any", Calls()))
+        node = SimpleNamespace(schema=self.schema, waiting=WaitingTables(self._folder / "waiting.json"))
+        kafka = SimpleNamespace(raw_topics=self.raw_topics)
+        self.tables = TableFollower(
+            cast("Any", node), cast("Any", kafka), cast("Any", None), housekeeping, cast("Any", Calls())
+        )
         self.tables.start()
 
     def mark(self, table_id: bytes, since: int) -> None:

@@ -26,6 +26,7 @@ from publisher.segment_disposal import SegmentDisposal, open_segment_disposal
 from publisher.space import Space
 from publisher.spool import SEGMENTS_PER_CALL, Spool, open_spool, spool_above
 from publisher.tail import SegmentTails
+from publisher.waiting import WaitingTables
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 from tests.support.small_disk import small_disk
 
@@ -303,10 +304,12 @@ def test_a_copy_of_a_spooled_segment_that_cannot_be_deleted_is_reported(
     shutil.copy(moved.path, cdc_raw)
     schema = SimpleNamespace(row_ends=SimpleNamespace(first_needed_segment=None))
     positions = Positions.load(tmp_path / "position.json", HOST)
-    node = SimpleNamespace(spool=spool, positions=positions, schema=schema)
+    waiting = WaitingTables(tmp_path / "waiting.json")
+    node = SimpleNamespace(spool=spool, positions=positions, schema=schema, waiting=waiting)
     progress = Progress(0)
     monkeypatch.setattr(Path, "unlink", refuse)
-    SegmentCleanup(cdc_raw, cast("Any", node), progress).relieve_cdc_raw(Space(0, 60 * MIB, 0, 0, None, None, MIB))
+    cleanup = SegmentCleanup(cdc_raw, cast("Any", node), progress, 25)
+    cleanup.relieve_cdc_raw(Space(0, 60 * MIB, 0, 0, None, None, MIB))
     assert "cannot be deleted: Permission denied" in progress.current_problem(monotonic())
 
 
@@ -362,9 +365,14 @@ def test_segments_that_a_truncation_holds_go_before_the_node_refuses_writes(
     tails = SegmentTails(cdc_raw, positions, spool=spool)
     schema = SimpleNamespace(row_ends=SimpleNamespace(first_needed_segment=FIRST + 1))
     node = SimpleNamespace(
-        spool=spool, tails=tails, positions=positions, schema=schema, disposal=SegmentDisposal("delete", None)
+        spool=spool,
+        tails=tails,
+        positions=positions,
+        schema=schema,
+        disposal=SegmentDisposal("delete", None),
+        waiting=WaitingTables(tmp_path / "waiting.json"),
     )
-    cleanup = SegmentCleanup(cdc_raw, cast("Any", node), Progress(0))
+    cleanup = SegmentCleanup(cdc_raw, cast("Any", node), Progress(0), 25)
     for used, left in ((0, 3), (53, 3), (54, 1)):
         for _ in range(2):
             cleanup.relieve_cdc_raw(Space(used * MIB, 60 * MIB, 0, 0, None, None, MIB))
@@ -383,9 +391,14 @@ def test_segments_that_a_truncation_holds_make_room_too(tmp_path: Path, cdc_raw:
     tails = SegmentTails(cdc_raw, positions, spool=spool)
     schema = SimpleNamespace(row_ends=SimpleNamespace(first_needed_segment=FIRST + 1))
     node = SimpleNamespace(
-        spool=spool, tails=tails, positions=positions, schema=schema, disposal=SegmentDisposal("delete", None)
+        spool=spool,
+        tails=tails,
+        positions=positions,
+        schema=schema,
+        disposal=SegmentDisposal("delete", None),
+        waiting=WaitingTables(tmp_path / "waiting.json"),
     )
-    cleanup = SegmentCleanup(cdc_raw, cast("Any", node), Progress(0))
+    cleanup = SegmentCleanup(cdc_raw, cast("Any", node), Progress(0), 25)
     cleanup.dispose_of_finished(1)
     assert [file.id for file in list_cdc_segments(cdc_raw)] == [FIRST + 1, FIRST + 2, FIRST + 3]
     cleanup.relieve_cdc_raw(Space(50 * MIB, 60 * MIB, 0, 0, None, None, MIB))

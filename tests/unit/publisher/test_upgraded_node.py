@@ -11,6 +11,7 @@ from publisher.loss_watch import LossWatch
 from publisher.progress import Progress
 from publisher.sides import NodeSide
 from publisher.status_collector import StatusCollector
+from publisher.waiting import WaitingTables
 from tests.support.publisher.segment_files import SegmentFileBuilder
 from tests.support.upgraded_node import UpgradedNode
 
@@ -33,7 +34,10 @@ def test_after_3_11_the_commit_log_does_not_count_and_the_node_reports_its_setti
     watch = LossWatch(client, read_node(client), Settings(node=own))
     schema, sender, tails, quarantine, spool, disposal, snapshots = (mock.MagicMock() for _ in range(7))
     positions = mock.Mock(clock=0)
-    node_side = NodeSide(bytes(16), schema, tails, positions, quarantine, spool, disposal, watch, snapshots, 30.0)
+    waiting = WaitingTables(tmp_path / "waiting.json")
+    node_side = NodeSide(
+        bytes(16), schema, tails, positions, quarantine, spool, disposal, watch, snapshots, waiting, 30.0
+    )
     collector = StatusCollector(own, node_side, sender, Progress(0.0))
     assumed_segment = 32 * MIB  # of those in the commit log's folder
     space = collector.collect(0.0)

@@ -91,7 +91,7 @@ class RawPartitions:
         return {each.topic.name for raw in self.all for each in read_published(raw.state).values()}
 
     def _fold_chunk(self, of: RawPartition, records: Sequence[RawRecord], catalog: TableCatalog) -> ChunkResult:
-        result = _with_topics(fold_chunk(of.state, records, catalog, self.settings), catalog)
+        result = with_topics(fold_chunk(of.state, records, catalog, self.settings), catalog)
         assert result.writes or not result.changes, "changes without a commit"
         assert result.writes or result.left < len(records), "a chunk that does nothing"
         of.state.apply(result.writes)
@@ -117,7 +117,7 @@ class RawPartitions:
         raise AssertionError("a state that never settles")
 
 
-def _with_topics(result: ChunkResult, catalog: TableCatalog) -> ChunkResult:
+def with_topics(result: ChunkResult, catalog: TableCatalog) -> ChunkResult:
     """The changes, each with the topic that it is sent to."""
     table_ids = {digest: table_id for table_id, digest in catalog.schemas}
     changes = [

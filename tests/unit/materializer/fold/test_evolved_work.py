@@ -14,7 +14,8 @@ from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import Settings
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
-from tests.support.materializer.altered_table import HEARTBEAT, of_table, row, static, without_b
+from materializer.job.processor import table_catalog
+from tests.support.materializer.altered_table import HEARTBEAT, heartbeats_named, of_table, row, static, without_b
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import TABLE
@@ -52,7 +53,7 @@ class Job:
         topic_plan = TopicPlan(1, schemas, self._change_topics.find_or_create(schemas))
         plan = BatchPlan({RAW: topic_plan}, settings.kafka, settings.materializer)
         processor = plan.processor(RAW)
-        result = processor.fold(self._state, list(records))
+        result = processor.fold(self._state, heartbeats_named(records, table_catalog(schemas)))
         self._state.apply(result.writes)
         return [
             self._published(message.topic, message.key, message.value)

@@ -1,4 +1,4 @@
-"""While a state rests, heartbeats change nothing but the time; when its rest is over, they do."""
+"""While a state rests, heartbeats change only the time; when its rest is over, they do."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check_rests(reorder_ms: int, writes: list[tuple[int, int, int, int]]) -> Non
             assert not is_due
             now += 1000
     else:
-        raise AssertionError("it never rests for ever")
+        raise AssertionError("it never rests without limit")
     assert run.visible(b"key!") == {}
     assert next(run.state.scan(PURGE, PURGE + b"\xff" * 20), None) is None
 

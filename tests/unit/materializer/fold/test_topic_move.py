@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from cassandra_storage.deletion import DeletionTime
 from cdc_messages.topics import Topic
+from cdc_program.errors import CdcError, Code
 from materializer.fold.chunk import fold_chunk
-from materializer.rows.keys import TOPICS
+from materializer.rows.keys import RESEND, TOPIC_IDS, TOPICS
 from materializer.rows.published import Published, read_published
+from materializer.rows.topic_ids import read_topic_ids, resend_writes
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import NEVER_PURGE, record
 from tests.support.materializer.memory_state import MemoryState
@@ -33,6 +37,7 @@ class Run:
     def __init__(self, most: int = NEVER_PURGE.max_changes) -> None:
         self.state = MemoryState()
         self.topic = FIRST
+        self.ids: dict[str, str] = {}
         self.settings: FoldSettings = NEVER_PURGE._replace(max_changes=most)
         self._offset = 0
 
@@ -52,7 +57,9 @@ class Run:
 
     def _chunk(self, records: list[RawRecord]) -> list[Told]:
         catalog = catalog_of(FORWARD.table)
-        catalog = replace(catalog, topics=dict.fromkeys(catalog.topics, self.topic), partitions={NEXT: 7})
+        catalog = replace(
+            catalog, topics=dict.fromkeys(catalog.topics, self.topic), partitions={NEXT: 7}, topic_ids=self.ids
+        )
         result = fold_chunk(self.state, records, catalog, self.settings)
         self.state.apply(result.writes)
         self._left = result.left
@@ -138,3 +145,71 @@ def test_what_is_recorded_once_is_not_written_again() -> None:
     run.state.data[TOPICS] = before
     run.fold(insert(2))
     assert run.state.data[TOPICS] is before
+
+
+def test_nothing_is_folded_into_a_topic_that_was_created_again() -> None:
+    run = Run()
+    run.ids = {FIRST: "one"}
+    run.fold(insert(1))
+    assert read_topic_ids(run.state) == {FIRST: "one"}
+    before = dict(run.state.data)
+    run.ids = {FIRST: "two"}
+    with pytest.raises(CdcError, match="deleted and created again") as raised:
+        run.fold(insert(2))
+    assert raised.value.code is Code.CHANGE_TOPIC_RECREATED
+    assert run.state.data == before
+    run.ids = {}  # not known now
+    assert run.fold(insert(2)) == [(FIRST, "c", "write", 1)]
+
+
+def test_a_state_without_ids_takes_those_of_its_topics() -> None:
+    """Of an earlier version."""
+    run = Run()
+    run.fold(insert(1))
+    assert TOPIC_IDS not in run.state.data
+    run.ids = {FIRST: "one", "other": "two"}
+    run.fold(insert(2))
+    assert read_topic_ids(run.state) == {FIRST: "one"}
+
+
+@pytest.mark.parametrize("most", [1, 2, NEVER_PURGE.max_changes])
+def test_all_rows_are_sent_again_once(most: int) -> None:
+    run = Run(most)
+    run.ids = {FIRST: "one"}
+    alone = static(b"alone", BASE_US)._replace(partition_key=int_bytes(9))
+    run.fold(insert(1), insert(2), insert(3), alone)
+    run.state.apply(resend_writes({FIRST: "two"}))
+    run.ids = {FIRST: "two"}
+    sent = run.fold(insert(4))
+    assert sent == [*[(FIRST, "r", "resent", 2)] * 4, (FIRST, "c", "write", 1)]
+    assert RESEND not in run.state.data
+    assert run.fold(insert(5)) == [(FIRST, "c", "write", 1)]
+    assert run.published() == Published(Topic(FIRST, 1), 4)
+
+
+def test_a_state_without_rows_has_nothing_to_send_again() -> None:
+    run = Run()
+    run.state.apply(resend_writes({FIRST: "two"}))
+    run.ids = {FIRST: "two"}
+    assert run.fold(insert(1)) == [(FIRST, "c", "write", 1)]
+    assert run.fold(insert(2)) == [(FIRST, "c", "write", 1)]
+
+
+def test_rows_that_are_to_be_sent_again_move_if_the_plan_says_so() -> None:
+    run = Run()
+    run.fold(insert(1))
+    run.state.apply(resend_writes({FIRST: "two"}))
+    run.topic = NEXT
+    assert run.fold(insert(1)) == [(FIRST, "d", "moved", 2), (NEXT, "r", "moved", 3)]
+    assert RESEND not in run.state.data
+
+
+def test_what_is_under_way_ends_before_rows_are_sent_again() -> None:
+    run = Run(most=2)
+    run.fold(*(insert(c) for c in range(6)))
+    deletion = Write(KEY, "partition_deletion", DeletionTime(BASE_US + 1, BASE_S))
+    begun = run.fold(deletion, parts=1)
+    assert 0 < len(begun) < 6
+    run.state.apply(resend_writes({FIRST: "two"}))
+    assert {op for _, op, *_ in begun + run.fold(deletion)} == {"d"}
+    assert run.fold(insert(7)) == []

@@ -105,7 +105,12 @@ def test_an_older_schema_is_found_where_it_was_registered(job: Job, registry: Re
     assert other.topics(TABLE, RENAMED) == [topic, f"{topic}-v2"]
 
 
-def test_a_schema_that_no_batch_has_seen_is_not_registered(job: Job) -> None:
+def test_a_backlogs_schemas_are_registered_in_order(job: Job) -> None:
+    assert job.topics(TABLE, WIDER) == [f"{job.prefix}.shop.orders"] * 2
+
+
+def test_a_schema_before_a_registered_one_is_not_registered(job: Job) -> None:
+    assert job.topics(WIDER) == [f"{job.prefix}.shop.orders"]
     assert job.topics(TABLE, WIDER) == [None, f"{job.prefix}.shop.orders"]
 
 

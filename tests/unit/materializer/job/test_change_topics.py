@@ -33,10 +33,33 @@ def split(key: bytes) -> tuple[bytes, bytes]:
     return key[:16], key[16:]
 
 
-def test_a_new_column_stays_in_the_topic_and_only_the_newest_is_registered() -> None:
+def test_a_new_column_stays_in_the_topic_and_a_backlogs_schemas_are_registered_in_order() -> None:
     registry = MemoryRegistry()
+    assert topics(registry, TABLE, WIDER, RENAMED) == [TOPIC, TOPIC, f"{TOPIC}-v2"]
+    assert registry.subjects == [
+        f"{TOPIC}-value",
+        f"{TOPIC}-key",
+        f"{TOPIC}-value",
+        f"{TOPIC}-v2-value",
+        f"{TOPIC}-v2-key",
+    ]
+
+
+def test_a_schema_before_a_registered_one_is_not_registered() -> None:
+    """An earlier release did not register it: registering never goes back."""
+    registry = MemoryRegistry()
+    assert topics(registry, WIDER) == [TOPIC]
     assert topics(registry, TABLE, WIDER) == [None, TOPIC]
-    assert registry.subjects == [f"{TOPIC}-value", f"{TOPIC}-key"]
+
+
+def test_a_schema_that_was_never_the_newest_is_not_registered() -> None:
+    registry = MemoryRegistry()
+    newest = replace(WIDER, altered_at=5)
+    assert topics(registry, TABLE, replace(WIDER, regular_columns=TABLE.regular_columns[:2], altered_at=3), newest) == [
+        None,
+        TOPIC,
+        TOPIC,
+    ]
 
 
 def test_what_was_registered_once_is_found_again() -> None:

@@ -70,6 +70,8 @@ def test_the_plan_of_a_query_that_has_failed_is_not_its_error() -> None:
 
 
 ABORTED = "Job aborted due to stage failure: Task 1 in stage 7.0 failed 4 times, most recent failure: "
+JAVA = "py4j.protocol.Py4JJavaError: An error occurred while calling o686.collectToPython.\n: "
+CRASHED = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
 CONNECT = "org.apache.spark.SparkException: Python worker failed to connect back."
 EXECUTOR = (
     "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: Executor heartbeat timed out"
@@ -86,6 +88,7 @@ DEFECT = "Traceback (most recent call last):\n  File worker.py, line 1\nValueErr
         ),
         (RuntimeError("Python worker exited unexpectedly (crashed): java.io.EOFException"), "was killed or crashed"),
         (RuntimeError(f"{ABORTED}{EXECUTOR} after 125000 ms"), "an executor was lost"),
+        (RuntimeError(f"{JAVA}{ABORTED}{CRASHED}\n\tat org.apache.spark.api"), "a Python worker was killed or crashed"),
         (Py4JNetworkError("Answer from Java side is empty"), "did not answer in time"),
         (TimeoutError("timed out"), "did not answer in time"),
         (RuntimeError("java.io.IOException: Failed to connect to worker-3:7337"), "a connection between"),

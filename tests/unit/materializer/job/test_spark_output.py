@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pytest
 import structlog
+from pyspark import SparkContext
 
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import MaterializerSettings
 from materializer.job import spark_output
 from materializer.job.spark_output import SparkOutput
+from materializer.job.spark_session import open_session
 
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
 
+JAVA = """[ "$1" = -version ] && { echo 'openjdk version "17.0.1"' >&2; exit 0; }
+echo "Error: Could not create the Java Virtual Machine: no memory" >&2
+exit 1
+"""
 OWN = '{"event": "raw partition stopped", "level": "error"}'
 TRACE = 'Traceback (most recent call last):\n  File "worker.py", line 1\nOSError: no room'
 
@@ -32,4 +41,17 @@ def test_only_json_and_events_come_out(capsys: pytest.CaptureFixture[str], monke
     assert "WARNING" not in "".join(events)
     assert events[-1].endswith("without an end")
     monkeypatch.setattr(spark_output, "_outputs", [output])
-    assert spark_output.last_error().endswith("without an end")
+    assert spark_output.last_error() == "OSError: no room"
+
+
+def test_a_jvm_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{JAVA}")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    with pytest.raises(CdcError, match="Could not create the Java Virtual Machine: no memory") as raised:
+        open_session(MaterializerSettings()).__enter__()
+    assert raised.value.code is Code.SPARK_FAILED

@@ -1,0 +1,217 @@
+"""Writes between changes of a table's schema: folded as they come, and all at once by a job that was behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from hypothesis import strategies as st
+
+from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
+from cassandra_storage.rows import Cell, Row
+from cassandra_storage.schema import DroppedColumn
+from cdc_messages.raw import decode, encode
+from materializer.fold.chunk import fold_chunk
+from materializer.rows.catalog import TableCatalog
+from tests.support.materializer.history.raw_partitions import with_topics
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cdc_messages.changes import RowChange
+    from cdc_messages.raw import Kind
+    from materializer.records import RawRecord
+    from materializer.rows.settings import FoldSettings
+
+BASE_S = 1_700_000_000
+LAST = 25  # heartbeats at the end, each in a chunk of its own: more than the rows
+A, B, _ = TABLE.regular_columns
+Z = replace(A, name="z")
+FIRST = replace(TABLE, regular_columns=(A, B), altered_at=BASE_S * 1_000_000)
+
+
+class Made(NamedTuple):
+    """A record, the place of the schema that it was written with, and that of the newest one that it may name."""
+
+    record: RawRecord
+    schema: int
+    named: int
+
+
+class Backlog:
+    """Takes steps, each at a later second. `schemas`: from the oldest to the newest."""
+
+    def __init__(self) -> None:
+        self.schemas = [FIRST]
+        self.made: list[Made] = []
+        self._second = BASE_S
+
+    def catalog(self, count: int) -> TableCatalog:
+        """What the driver knows when there have been so many schemas."""
+        writers = [TableWriter(table) for table in self.schemas[:count]]
+        table_id = FIRST.id.bytes
+        digests = {writer.digest: writer.table for writer in writers}
+        topics = {digest: f"topic-{table.clustering[0].name}" for digest, table in digests.items()}
+        schemas = {(table_id, digest): table for digest, table in digests.items()}
+        return TableCatalog(schemas, {table_id: writers[-1].digest}, topics)
+
+    def records(self, *, publisher_lags: bool) -> list[RawRecord]:
+        """As publishers send them; one that lags names the newest schema of the time when it reads the log."""
+        return [_named(made.record, self.schemas[made.named]) if publisher_lags else made.record for made in self.made]
+
+    def write(self, p: int, c: int, columns: Sequence[str], ttl: int, *, is_insert: bool) -> None:
+        at = self._next()
+        table = self.schemas[-1]
+        names = [each.name for each in table.regular_columns]
+        end = self._second + ttl
+        cell = Cell(at, str(self._second % 1000).encode(), end, ttl) if ttl else Cell(at, str(self._second).encode())
+        cells = {name: cell for name in columns if name in names}
+        if cells or is_insert:
+            self._add(p, "row", Row((int_bytes(c),), cells, LivenessInfo(at) if is_insert else NO_LIVENESS))
+
+    def write_static(self, p: int) -> None:
+        at = self._next()
+        if self.schemas[-1].static_columns:
+            self._add(p, "static", Row((), {"st": Cell(at, str(self._second).encode())}))
+
+    def delete(self, p: int) -> None:
+        self._add(p, "partition_deletion", DeletionTime(self._next(), self._second))
+
+    def heartbeat(self) -> None:
+        self._next()
+        self._add(None, "heartbeat", None)
+
+    def drop(self, name: str) -> None:
+        table = self.schemas[-1]
+        dropped = [each for each in (*table.regular_columns, *table.static_columns) if each.name == name]
+        if dropped and dropped != list(table.regular_columns):
+            at = self._next()
+            drops = {**table.dropped_columns, name: DroppedColumn(dropped[0], at)}
+            self._alter(
+                replace(
+                    table,
+                    regular_columns=_without(table.regular_columns, name),
+                    static_columns=_without(table.static_columns, name),
+                    dropped_columns=drops,
+                )
+            )
+
+    def add(self, name: str) -> None:
+        table = self.schemas[-1]
+        if all(each.name != name for each in table.regular_columns):
+            self._next()
+            column = next(each for each in (A, B, Z) if each.name == name)
+            columns = sorted([*table.regular_columns, column], key=lambda each: each.name)
+            self._alter(replace(table, regular_columns=tuple(columns)))
+
+    def rename_key(self) -> None:
+        """To a name that the column never had: the schema does not come back."""
+        self._next()
+        table = self.schemas[-1]
+        renamed = replace(table.clustering[0], name=f"c{len(self.schemas)}")
+        self._alter(replace(table, clustering=(renamed,)))
+
+    def end(self) -> None:
+        """Heartbeats after everything has expired, until all rows follow the newest schema."""
+        self._second += 100
+        for _ in range(LAST):
+            self.heartbeat()
+
+    def _alter(self, table: TableMetadata) -> None:
+        self.schemas.append(replace(table, altered_at=self._second * 1_000_000))
+        self._next()
+
+    def _add(self, p: int | None, kind: Kind, what: object) -> None:
+        record = raw_record(
+            b"" if p is None else int_bytes(p),
+            kind,
+            what,
+            offset=len(self.made),
+            timestamp_ms=self._second * 1000,
+            clock=self._second * 1_000_000,
+            writer=TableWriter(self.schemas[-1]),
+        )
+        self.made.append(Made(record, len(self.schemas) - 1, len(self.schemas) - 1))
+
+    def let_publishers_lag(self, seconds: int) -> None:
+        """Messages name a schema that came up to so many seconds later."""
+        for place, made in enumerate(self.made):
+            until = made.record.timestamp_ms * 1000 + seconds * 1_000_000
+            known = sum(table.altered_at <= until for table in self.schemas) - 1
+            self.made[place] = made._replace(named=max(made.schema, known))
+
+    def _next(self) -> int:
+        self._second += 1
+        return self._second * 1_000_000
+
+
+def _without(columns: Sequence[ColumnMetadata], name: str) -> tuple[ColumnMetadata, ...]:
+    return tuple(each for each in columns if each.name != name)
+
+
+def _named(record: RawRecord, table: TableMetadata) -> RawRecord:
+    message = decode(record.value)
+    return record._replace(value=encode(replace(message, schema_digest=TableWriter(table).digest), 1))
+
+
+def fold_all(
+    records: Sequence[RawRecord], catalogs: Sequence[TableCatalog], cuts: Sequence[int], settings: FoldSettings
+) -> dict[object, list[RowChange]]:
+    """Fold chunks that end at these places, each with the catalog of its last record; the changes by key."""
+    state, found = MemoryState(), {}
+    start = 0
+    for end in (*cuts, len(records)):
+        left = list(records[start:end])
+        start = end
+        while left:
+            catalog = catalogs[end - 1]
+            result = with_topics(fold_chunk(state, left, catalog, settings), catalog)
+            assert result.writes or result.left < len(left), "a chunk that does nothing"
+            state.apply(result.writes)
+            left = left[len(left) - result.left :]
+            for change in result.changes:
+                found.setdefault((change.partition_key, change.clustering), []).append(change)
+    return found
+
+
+_COLUMNS = st.lists(st.sampled_from(["a", "b", "z"]), max_size=3)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 2), st.integers(0, 1), _COLUMNS, st.sampled_from([0, 0, 3])),
+        st.tuples(st.just("update"), st.integers(0, 2), st.integers(0, 1), _COLUMNS, st.sampled_from([0, 0, 3])),
+        st.tuples(st.just("static"), st.integers(0, 2)),
+        st.tuples(st.just("delete"), st.integers(0, 2)),
+        st.tuples(st.just("heartbeat")),
+        st.tuples(st.just("drop"), st.sampled_from(["a", "b", "z", "st"])),
+        st.tuples(st.just("add"), st.sampled_from(["a", "b", "z"])),
+        st.tuples(st.just("rename")),
+    ),
+    min_size=4,
+    max_size=24,
+)
+
+
+def backlog_of(steps: Sequence[tuple[object, ...]]) -> Backlog:
+    backlog = Backlog()
+    for what, *rest in steps:
+        match what:
+            case "write" | "update":
+                p, c, columns, ttl = rest
+                backlog.write(p, c, columns, ttl, is_insert=what == "write")  # type: ignore[arg-type]
+            case "static":
+                backlog.write_static(*rest)  # type: ignore[arg-type]
+            case "delete":
+                backlog.delete(*rest)  # type: ignore[arg-type]
+            case "drop":
+                backlog.drop(*rest)  # type: ignore[arg-type]
+            case "add":
+                backlog.add(*rest)  # type: ignore[arg-type]
+            case "rename":
+                backlog.rename_key()
+            case _:
+                backlog.heartbeat()
+    backlog.end()
+    return backlog

@@ -1,0 +1,80 @@
+"""The history does not depend on lag: a backlog with changes of the schema, folded as if there had been none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from materializer.fold import schema_change
+from materializer.rows.settings import FoldSettings
+from tests.support.materializer.fold_checks import EXAMPLES
+from tests.support.materializer.schema_backlogs import LAST, STEPS, Backlog, backlog_of, fold_all
+
+if TYPE_CHECKING:
+    from cdc_messages.changes import RowChange
+
+NEVER_PURGE = FoldSettings(purge_margin_seconds=10**9)
+
+
+@settings(max_examples=10 * EXAMPLES, deadline=None)
+@given(
+    steps=STEPS,
+    cuts=st.sets(st.integers(1, 25), max_size=5),
+    lag=st.sampled_from([0, 0, 3, 1000]),
+    max_changes=st.sampled_from([1, 2, 40_000]),
+    reorder_ms=st.sampled_from([0, 0, 4000]),
+)
+def test_any_lag_gives_the_same_history(
+    steps: list[tuple[object, ...]], cuts: set[int], lag: int, max_changes: int, reorder_ms: int
+) -> None:
+    check(backlog_of(steps), cuts, lag, NEVER_PURGE._replace(max_changes=max_changes, reorder_ms=reorder_ms))
+
+
+def check(backlog: Backlog, cuts: set[int], lag: int, fold_settings: FoldSettings) -> None:
+    """A job that is never behind knows the schemas so far, and folds each record alone."""
+    count = len(backlog.made)
+    known = [backlog.catalog(made.schema + 1) for made in backlog.made]
+    live = NEVER_PURGE._replace(reorder_ms=fold_settings.reorder_ms)
+    expected = fold_all(backlog.records(publisher_lags=False), known, range(1, count), live)
+    backlog.let_publishers_lag(lag)
+    newest = [backlog.catalog(len(backlog.schemas))] * count
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema_change, "SWEPT_ROWS", 1)
+        records = backlog.records(publisher_lags=lag > 0)
+        ends = {*(each for each in cuts if each < count), *range(count - LAST, count)}
+        found = fold_all(records, newest, sorted(ends), fold_settings)
+    assert summary(found) == summary(expected)
+
+
+def summary(changes: dict[object, list[RowChange]]) -> dict[object, list[tuple[object, ...]]]:
+    return {
+        key: [
+            (each.op, each.before, each.after, each.row_sequence, each.source.cause, each.schema, each.topic)
+            for each in of_key
+        ]
+        for key, of_key in changes.items()
+    }
+
+
+def test_what_was_written_before_a_drop_comes_out() -> None:
+    backlog = Backlog()
+    backlog.write(1, 1, ["a", "b"], 0, is_insert=True)
+    backlog.write(3, 1, ["b"], 0, is_insert=False)
+    backlog.drop("b")
+    backlog.write(1, 1, ["a"], 0, is_insert=False)
+    backlog.end()
+    newest = [backlog.catalog(2)] * len(backlog.made)
+    found = fold_all(backlog.records(publisher_lags=False), newest, (), NEVER_PURGE)
+    ops = {key: [(each.op, each.source.cause) for each in changes] for key, changes in summary_of(found).items()}
+    assert ops == {
+        1: [("c", "write"), ("u", "schema"), ("u", "write")],
+        3: [("c", "write"), ("d", "schema")],
+    }
+    check(backlog, set(), 0, NEVER_PURGE)
+
+
+def summary_of(changes: dict[object, list[RowChange]]) -> dict[int, list[RowChange]]:
+    return {int.from_bytes(of_key[0].partition_key, "big"): of_key for of_key in changes.values()}
