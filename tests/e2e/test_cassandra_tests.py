@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from local_stack.servers.stack import Stack
     from verify.cassandra_tests.run import Outcome
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
 
 SOURCE = """
 public class SmallTest extends CQLTester
@@ -70,7 +70,7 @@ def run(tools: Tools, tmp_path: Path, prefix: str, batch_type: type[Batch] = Bat
     return batch.run(), batch
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1000)
 def test_cases_agree_with_select(tools: Tools, tmp_path: Path) -> None:
     [rows, types], batch = run(tools, tmp_path, "small")
     tools.settler.__exit__(None, None, None)
@@ -91,7 +91,7 @@ class LosingBatch(Batch):
         super()._take([each for each in changes if each is not lost])
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1000)
 def test_a_change_that_is_lost_is_found(tools: Tools, tmp_path: Path) -> None:
     [rows, types], _ = run(tools, tmp_path, "losing", LosingBatch)
     tools.settler.__exit__(None, None, None)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verify.cassandra_tests.run import Outcome
 
 AT_A_TIME = 4  # cases that are written
-DROP_SECONDS = 120.0
+DROP_SECONDS = 300.0  # longer than publisher.drop_seconds
 LOOKS = 3  # at rows that differ: what expires may do so between SELECT and the change
 EXPIRY_SECONDS = 6.0  # the longest TTL that tests wait for
 

@@ -22,6 +22,7 @@ from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
 from materializer.rows.catalog import TableCatalog
 from publisher.snapshot import nodetool
+from publisher.table_follower import TableFollower
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ IN_BACKLOGS = (
     Mutant(
         "schemas between the first and the newest are skipped",
         SchemaInForce._advanced,
-        "return SchemaId(table_id, versions[at])",
-        "return SchemaId(table_id, versions[-1])",
+        "_Written(record, message, self._known).under(candidates)",
+        "self._known.newest[table_id]",
     ),
 )
 # 3.11 alone drops columns of a non-frozen user type, and remembers them as tuples.
@@ -81,6 +82,15 @@ IN_PUBLISHER = (
         Readings.concern,
         "return any(table_id in mutation for table_id in self._doubts)",
         "return False",
+    ),
+)
+# Shows beside tables that cannot be published.
+BESIDE_BAD_TABLES = (
+    Mutant(
+        "the publisher ends at a table's problem",
+        TableFollower._wait,
+        "self._problems.wait(table, problem)",
+        "raise problem",
     ),
 )
 # Shows in a snapshot of rows that a node does not own any more (verify.snapshot.stale_rows).
@@ -95,7 +105,8 @@ IN_SNAPSHOT = (
 SEEDS = {"the newer type of a dropped column is taken": 8}  # which writes to the column for long before it drops it
 BACKLOGS = frozenset(mutant.name for mutant in IN_BACKLOGS)
 SNAPSHOTS = frozenset(mutant.name for mutant in IN_SNAPSHOT)
-PUBLISHERS = SNAPSHOTS.union(mutant.name for mutant in IN_PUBLISHER)
+BAD_TABLES = frozenset(mutant.name for mutant in BESIDE_BAD_TABLES)
+PUBLISHERS = frozenset({*SNAPSHOTS, *BAD_TABLES, *(mutant.name for mutant in IN_PUBLISHER)})
 NAMES = (
     SKIP,
     "every second intermediate change is dropped",
@@ -109,13 +120,13 @@ NAMES = (
     "the paths of a list are shown",
     "gc_grace is ignored",
     REORDERING,
-    *(mutant.name for mutant in (*OWN, *IN_BACKLOGS, *IN_PUBLISHER, *IN_SNAPSHOT)),
+    *(mutant.name for mutant in (*OWN, *IN_BACKLOGS, *IN_PUBLISHER, *BESIDE_BAD_TABLES, *IN_SNAPSHOT)),
 )
 
 
 def version_for(name: str) -> str:
     """The version of Cassandra on which the defect shows."""
-    return "3.11" if name in PUBLISHERS - SNAPSHOTS else "5.0"
+    return "3.11" if name in PUBLISHERS - SNAPSHOTS - BAD_TABLES else "5.0"
 
 
 def start_with(stack: Stack, name: str, reorder_seconds: float = 0.0) -> Program:
@@ -188,6 +199,6 @@ class _Patch:
 @cache
 def seed_once(name: str) -> None:
     """Once in a process."""
-    for mutant in (*MUTANTS, *OWN, *IN_BACKLOGS, *IN_PUBLISHER, *IN_SNAPSHOT):
+    for mutant in (*MUTANTS, *OWN, *IN_BACKLOGS, *IN_PUBLISHER, *BESIDE_BAD_TABLES, *IN_SNAPSHOT):
         if mutant.name == name:
             seed(mutant, _Patch())  # type: ignore[arg-type]  # it has what is used

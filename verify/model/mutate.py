@@ -14,7 +14,8 @@ from cdc_program.cli import reported_errors
 from verify.model.__main__ import BACKLOGS_SHARE, EVENTS_SHARE, REORDER_SECONDS, every_event, stack_for
 from verify.model.backlog_check import Stopped, check_backlogs
 from verify.model.check import check
-from verify.model.mutants import BACKLOGS, NAMES, REORDERING, SEEDS, SNAPSHOTS, start_with, version_for
+from verify.model.mutants import BACKLOGS, BAD_TABLES, NAMES, REORDERING, SEEDS, SNAPSHOTS, start_with, version_for
+from verify.model.names_check import check_names
 from verify.snapshot.stale_rows import stale_row_problems
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from local_stack.servers.stack import Stack
     from verify.model.check import Run
 
+GOOD_TABLES = 5  # beside tables that cannot be published
 SHOWN = 300  # characters of a problem
 
 
@@ -90,6 +92,8 @@ def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, st
         if name in BACKLOGS:
             stopped, count = Stopped(mutant), statements // BACKLOGS_SHARE
             problems = check_backlogs(mutated, stopped, seed, count, stack.check, f"{keyspace}_").problems
+        elif name in BAD_TABLES:
+            problems = check_names(mutated, stack, seed, GOOD_TABLES).problems
         else:
             problems = check(mutated, seed, statements, keyspace).problems
         if name == REORDERING:

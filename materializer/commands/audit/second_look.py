@@ -18,8 +18,6 @@ from materializer.commands.audit.plan import ANSWER_SECONDS
 from materializer.commands.audit.select import Pace, Unread
 from materializer.commands.audit.shown import ABSENT
 from materializer.commands.audit.states import UnitReader, open_committed
-from materializer.commands.audit.watermarks import read_watermark_us
-from materializer.commands.stored_partitions import read_positions
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
@@ -74,13 +72,10 @@ class LookResult(NamedTuple):
 def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
     """Look at those candidates that the state has caught up with. The others wait, and Cassandra is not asked."""
     caught_up = find_caught_up(plan.settings, look.raw_partition, plan.table_id)
-    position = read_positions(plan.settings, [look.raw_partition])[look.raw_partition]
     with open_committed(plan.settings, look.raw_partition, may_be_empty=caught_up.is_empty) as state:
         if state is None:
             return LookResult((), tuple(look.candidates), (), 0, 0)
         reached = caught_up.reached_us(state, plan.settings.materializer)
-        if position is not None:
-            reached = max(reached, read_watermark_us(plan.settings, look.raw_partition, state, position.offset))
         ready = [each for each in look.candidates if is_reached(each, reached, plan.log_delay_seconds)]
         waiting = [each for each in look.candidates if not is_reached(each, reached, plan.log_delay_seconds)]
         if not ready:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from verify.model import generator
 from verify.model.backlog import Backlog
 from verify.model.backlog_check import compared, event_problems
 from verify.model.backlog_model import INT, LIST, Column, Expected, ExpectedTable
+from verify.model.mutants import BESIDE_BAD_TABLES, IN_BACKLOGS, IN_PUBLISHER, IN_SNAPSHOT, NAMES, OWN
 from verify.model.named_tables import (
     COLUMNS,
     KAFKA_LENGTH,
@@ -26,6 +28,7 @@ from verify.model.shapes import steady_tables
 from verify.model.statement import Statement
 
 if TYPE_CHECKING:
+    from tests.support.materializer.mutants import Mutant
     from verify.model.backlog_model import Image, Plain
 
 A, X = Column(INT), Column(INT)
@@ -140,6 +143,15 @@ def test_hostile_tables_are_what_they_are_called() -> None:
     collided = [f"cdc.dead.{table.keyspace}.{table.name}".replace(".", "_") for table in bad]
     assert sum(name in kafka_names for name in collided) == 1
     assert len(set(COLUMNS)) == len(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "mutant", [*OWN, *IN_BACKLOGS, *IN_PUBLISHER, *BESIDE_BAD_TABLES, *IN_SNAPSHOT], ids=lambda mutant: mutant.name
+)
+def test_the_place_of_each_defect_is_there(mutant: Mutant) -> None:
+    assert inspect.isfunction(mutant.function)
+    assert inspect.getsource(mutant.function).count(mutant.old.partition("\n")[0]) >= 1
+    assert mutant.name in NAMES
 
 
 def test_a_literal_is_as_deep_as_its_type() -> None:

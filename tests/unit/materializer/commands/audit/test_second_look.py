@@ -6,23 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages.raw import decode
 from cdc_program.errors import CdcError
+from materializer.commands.audit.caught_up import CaughtUp
 from materializer.commands.audit.compare import ROW, Cause
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.progress import Progress, ProgressFile
 from materializer.commands.audit.second_look import SecondLook, is_reached
 from materializer.commands.audit.select import Unread
-from materializer.commands.audit.watermarks import stored_watermark_us, watermark_us
-from materializer.fold.publishers import PublisherWatermark
 from materializer.store.object_store import ObjectStore
 from tests.support.materializer.audited import SECOND, WHOLE_RING, MemoryTable, PlainRow, compare, make_plan, state_of
-from tests.support.materializer.raw_builder import raw_record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from materializer.records import RawRecord
     from tests.support.materializer.memory_state import MemoryState
 
 
@@ -75,29 +71,13 @@ def test_what_differs_in_another_way_is_looked_at_again_and_then_given_up() -> N
 
 def test_a_look_waits_for_the_watermark() -> None:
     plan = make_plan()
-    reached = stored_watermark_us(state_of([PlainRow(1, 1, "a")]), plan.settings.materializer)
+    reached = CaughtUp({}).reached_us(state_of([PlainRow(1, 1, "a")]), plan.settings.materializer)
     assert reached == SECOND * 1_000_000
     assert plan.log_delay_seconds == 30
     for seconds, is_ready in ((35, False), (36, True)):
         candidate = Candidate(b"", None, reached - seconds * 1_000_000, {})
         assert is_reached(candidate, reached, plan.log_delay_seconds) is is_ready
     assert plan._replace(release="3.11.19").log_delay_seconds == 1200
-
-
-def heartbeat(host: int, clock: int, at_ms: int) -> RawRecord:
-    return raw_record(b"", "heartbeat", None, timestamp_ms=at_ms, host=host, clock=clock)
-
-
-def test_heartbeats_that_the_state_has_not_stored_count() -> None:
-    one, two, _ = (decode(heartbeat(host, 0, 0).value).host_id for host in (1, 2, 3))
-    stored = {one: PublisherWatermark(10, 100), two: PublisherWatermark(10, 100, next_clock_us=120, next_ms=20)}
-    assert watermark_us(stored, [], 0) == 100
-    records = [heartbeat(1, 200, 21), heartbeat(2, 150, 22), heartbeat(3, 1, 22), heartbeat(1, 300, 30)]
-    assert watermark_us(stored, records[:1], 0) == 120
-    assert watermark_us(stored, records, 0) == 150
-    assert watermark_us(stored, records, 9) == 120  # only what arrived up to 21 has left the reorder buffer
-    assert watermark_us(stored, records, 100) == 100
-    assert watermark_us({}, records, 0) == 0
 
 
 def test_progress_is_read_as_it_was_written(tmp_path: Path) -> None:
