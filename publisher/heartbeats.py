@@ -33,10 +33,10 @@ class WatermarkSender:
 
     def _watermark(self) -> Watermark:
         """What Kafka has acknowledged of the tables that can be published. Nothing is said of any other table."""
-        positions, schema = self._node.positions, self._node.schema
+        positions, schema, waiting = self._node.positions, self._node.schema, self._node.waiting
         tables = {
             table.id: TableWatermark(table.digest, schema.row_ends.clock_before(table.id, positions.clock))
             for table in schema.current_tables()
-            if self._raw_topics.find_open(table) is not None
+            if self._raw_topics.find_open(table) is not None and table.id not in waiting.held_back
         }
         return Watermark(self._node.host_id, positions.clock, *positions.published_up_to, tables)

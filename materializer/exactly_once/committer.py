@@ -33,9 +33,11 @@ class Committer:
         self._before_commit = before_commit
 
     def commit_chunk(self, before: Position, offset: int, result: ChunkResult, messages: Iterable[Message]) -> Position:
-        """Send the messages of a folded chunk and commit the new state together with `offset`: the new position."""
+        """Send the messages of a folded chunk and commit the new state together with `offset`: the new position, which
+        has the rest of `before`.
+        """
         started = time.monotonic()
-        after = before._replace(offset=offset, version=next_version(before.version), rest=None)
+        after = before._replace(offset=offset, version=next_version(before.version))
         head = Head(after.version, after.offset, result.now_ms, after.partitions)
         changelog = Changelog(head, before.version, before.offset, result.writes)
         self._transactions.begin()

@@ -35,10 +35,11 @@ from materializer.exactly_once.chunks import ChunkSettings, chunks
 from materializer.exactly_once.clock_check import check_clock
 from materializer.exactly_once.committer import Committer
 from materializer.exactly_once.position import Position, check_topic
+from materializer.exactly_once.rest import NO_TIDYING, Tidying
 from materializer.fault_points import FaultPoint, reach
 from materializer.records import Rest, WatermarkRecord
 from materializer.store.unused import DiskUse
-from materializer.store.versions import NOTHING
+from materializer.store.versions import NOTHING, sequence
 
 if TYPE_CHECKING:
     from materializer.exactly_once.processor import Processor
@@ -51,24 +52,27 @@ _logger = structlog.get_logger(__name__)
 
 
 class TaskSettings(NamedTuple):
-    """chunk: how much is folded at a time. max_clock_ahead_ms: how far the brokers' time may be ahead (check_clock)."""
+    """chunk: how much is folded at a time. max_clock_ahead_ms: how far the brokers' time may be ahead (check_clock).
+    tidying: what an idle state does before it sleeps.
+    """
 
     chunk: ChunkSettings
     max_clock_ahead_ms: float
+    tidying: Tidying = NO_TIDYING
 
 
 class Report(NamedTuple):
     """What a task did: it folded the offsets [first, end), in so many messages, chunks and seconds.
 
-    `stalled_publishers`: ids of publishers that have sent nothing for too long. `dead_letters`: how many messages were
-    dead-lettered. `native`: how many messages the native core has folded. `read`, `written`: bytes from and to the
-    checkpoint location. `versions`: how many versions of the state were stored. `rest`: as
-    Processor.rest. `left`: how many of the last messages given are not folded yet, since the time was over.
-    `state_bytes`: what its local state takes. `disk`: what all states of the worker's machine take, if they were
-    measured since the last report. `running_snapshots`, `lost_hosts`: as ChunkResult's of the last chunk. `ops`: how
-    many changes of each operation. `commit_seconds`: how long of `seconds` steps 3 to 6 took, without the fold.
-    `restores`: how many states the worker brought to another version since the last report. `renewed`: how often the
-    brokers had forgotten the idle producer, so that a new one was made.
+    `stalled_publishers`: ids of publishers that have sent nothing for too long. `dead_letters`: how many messages
+    were dead-lettered. `native`: how many messages the native core has folded. `read`, `written`: bytes from and to
+    the checkpoint location. `versions`: how many versions of the state were stored. `rest`: as Processor.rest.
+    `busy`: whether more than times was stored. `left`: how many of the last messages given are not folded yet,
+    since the time was over. `state_bytes`: what its local state takes. `disk`: what all states of the worker's
+    machine take, if they were measured since the last report. `running_snapshots`, `lost_hosts`: as ChunkResult's
+    of the last chunk. `ops`: how many changes of each operation. `commit_seconds`: how long of `seconds` steps 3 to
+    6 took, without the fold. `restores`: how many states the worker brought to another version since the last
+    report. `renewed`: how often the brokers had forgotten the idle producer, so that a new one was made.
     """
 
     first: int
@@ -83,6 +87,7 @@ class Report(NamedTuple):
     written: int = 0
     versions: int = 0
     rest: Rest | None = None
+    busy: bool = False
     native: int = 0
     left: int = 0
     state_bytes: int = 0
@@ -183,6 +188,7 @@ class PartitionTask:
                 first = position.offset
                 position, result = self._fold(position, todo, processor)
                 report = report.with_chunk(first, position.offset, result)
+                report = report._replace(busy=report.busy or processor.is_busy(result))
                 todo = todo[len(todo) - result.left :]
                 if todo:
                     reach(FaultPoint.AFTER_PART)
@@ -195,7 +201,8 @@ class PartitionTask:
         """The report with what is known at the end, which is also the time for a snapshot."""
         if not report.chunks:
             return report
-        rest = processor.rest(self._state.local)
+        head = self._state.head
+        rest = None if head is None else self._rest(position, sequence(position.version), head.now_ms, processor)
         self._state.store_snapshot_if_due(position.version)
         seconds = time.monotonic() - started
         return report._replace(seconds=seconds, commit_seconds=self._committer.seconds, rest=rest)
@@ -258,17 +265,30 @@ class PartitionTask:
         reach(FaultPoint.AFTER_FOLD if not result.left else FaultPoint.AFTER_PART_FOLD)
         check_clock(self._raw_partition, before, result, 1000 * self._wall_clock(), self._settings.max_clock_ahead_ms)
         offset = _offset_after(position.offset, records[: len(records) - result.left])
+        version, now_ms = sequence(position.version), 0 if before is None else before.now_ms
         if result.writes:
             messages = processor.messages(self._raw_partition, result)
+            if processor.is_busy(result):
+                position = position._replace(rest=None, busy=(version + 1, result.now_ms))
+            else:
+                position = position._replace(rest=self._rest(position, version + 1, result.now_ms, processor))
             position = self._committer.commit_chunk(position, offset, result, messages)
             if result.moved_to:
                 _logger.info("rows moved", partition=str(self._raw_partition), topic=result.moved_to, offset=offset)
         else:
-            after = position._replace(offset=offset, rest=processor.rest(self._state.local))
+            after = position._replace(offset=offset, busy=position.busy or (version, now_ms))
+            after = after._replace(rest=self._rest(after, version, now_ms, processor))
             if after != position:
                 self._committer.commit_position(after)
             position = after
         return position, result
+
+    def _rest(self, position: Position, version: int, stored_ms: int, processor: Processor) -> Rest | None:
+        """How long the raw partition may sleep: its newest version has this number and this time."""
+        rest = processor.rest(self._state.local)
+        if rest is None or position.busy is None or not version:
+            return rest
+        return self._settings.tidying.applied_to(rest, position.busy, version, stored_ms)
 
     def _restore(self, position: Position) -> Head | None:
         """Step 2."""

@@ -44,6 +44,8 @@ class Position(NamedTuple):
     RESHARDING until the state is redistributed; then the first and the next offset of the raw messages that are in no
     state yet. `rebuild` sets REBUILDING; the state must not be used any more.
     rest: how long the raw partition may sleep; None if that is not known.
+    busy: the number of the last version that changed more than times, and its time of raw messages (ms); None if it is
+    not known.
     """
 
     offset: int
@@ -54,6 +56,7 @@ class Position(NamedTuple):
     reshards: int = 0
     in_progress: tuple[int, int] | None = None
     rest: Rest | None = None
+    busy: tuple[int, int] | None = None
 
 
 def encode(position: Position) -> str:
@@ -78,8 +81,9 @@ def decode(offset: int, metadata: str | None, raw_partition: RawPartition) -> Po
             str(fields["topic_id"]),
             int(fields["refreshes"]),
             int(fields["reshards"]),
-            _in_progress(fields["in_progress"]),
+            _pair(fields["in_progress"]),
             rest_from_json(fields.get("rest")),
+            _pair(fields.get("busy")),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise _foreign_metadata(raw_partition, offset, "has no metadata of the materializer") from error
@@ -88,7 +92,7 @@ def decode(offset: int, metadata: str | None, raw_partition: RawPartition) -> Po
     return position
 
 
-def _in_progress(field: list[int] | None) -> tuple[int, int] | None:
+def _pair(field: list[int] | None) -> tuple[int, int] | None:
     return None if field is None else (int(field[0]), int(field[1]))
 
 

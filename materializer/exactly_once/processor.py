@@ -44,6 +44,10 @@ class Processor(ABC):
         """How long the state has nothing to do without a message; None if that is not known."""
         return None
 
+    def is_busy(self, result: ChunkResult) -> bool:
+        """Whether a chunk writes more to the state than times."""
+        return bool(result.writes)
+
     def messages(self, raw_partition: RawPartition, result: ChunkResult) -> Iterator[Message]:
         """All messages of a folded chunk: its changes, then its dead letters."""
         yield from self.change_messages(result.changes, result.published)

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from materializer.records import Rest
 
 MOST_HOSTS = 200  # whose hashes fit into the metadata of an offset, which has at most 4,096 bytes by default
+
+
+class Tidying(NamedTuple):
+    """After its last change an idle state makes so many more versions, one each `pause_ms`, so that files with former
+    values are deleted. It makes as many again once RocksDB has rewritten its own files, `old_values_ms` later.
+    """
+
+    versions: int
+    pause_ms: float
+    old_values_ms: float
+
+    def applied_to(self, rest: Rest, busy: tuple[int, int], version: int, stored_ms: int) -> Rest:
+        """The rest, which ends when the next version is due. busy: as Position's. version, stored_ms: the number of the
+        newest version, and its time.
+        """
+        made, since_ms = version - busy[0], busy[1]
+        due_ms = stored_ms + self.pause_ms
+        if made >= 2 * self.versions:
+            return rest
+        if made >= self.versions:
+            due_ms = max(due_ms, since_ms + self.old_values_ms)
+        return rest._replace(purge_ms=int(due_ms) if rest.purge_ms is None else min(int(due_ms), rest.purge_ms))
+
+
+NO_TIDYING = Tidying(0, 0.0, 0.0)
 
 
 def rest_to_json(rest: Rest | None) -> list[Any] | None:

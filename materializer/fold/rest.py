@@ -11,7 +11,9 @@ from materializer.fold.schema_in_force import SchemaInForce
 from materializer.fold.truncations import read_truncations
 from materializer.records import Rest
 from materializer.rows.keys import (
+    CLOCK,
     CONTINUATION,
+    NOW,
     PUBLISHER,
     PUBLISHER_END,
     PURGE,
@@ -24,11 +26,19 @@ from materializer.rows.keys import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
 
 _LAST_SECOND = 2**62
+_TIMES = frozenset({NOW, CLOCK})
+
+
+def changes_state(writes: Collection[bytes]) -> bool:
+    """Whether a chunk that writes these keys changes more than the times of the raw partition and its publishers."""
+    return any(key not in _TIMES and not key.startswith(PUBLISHER) for key in writes)
 
 
 def find_rest(state: StateReader, catalog: TableCatalog, settings: FoldSettings, rules: int) -> Rest | None:

@@ -175,12 +175,12 @@ class RawBacklog:
         return self._backlogs[raw_partition].records[:limit]
 
     def mark_folded(self, raw_partition: RawPartition, records: list[RawRecord], report: Report, now: float) -> None:
-        """Remove these records, which are the first ones. A fold that made a new version may leave more to do."""
+        """Remove these records, which are the first ones. A fold that changed the state may leave more to do."""
         backlog = self._backlogs[raw_partition]
         backlog.remove_first(records)
         backlog.folded_at = now
         backlog.is_new = False
-        backlog.rest = None if report.versions else report.rest
+        backlog.rest = None if report.busy else report.rest
 
     def _by_age(self, raw_partitions: Iterable[RawPartition]) -> list[RawPartition]:
         return sorted(raw_partitions, key=lambda each: self._backlogs[each].folded_at)

@@ -12,7 +12,7 @@ from cdc_messages.tables import cluster_name, from_json
 from cdc_program.errors import CdcError, Code
 from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.chunk import fold_chunk
-from materializer.fold.rest import find_rest
+from materializer.fold.rest import changes_state, find_rest
 from materializer.job import collector
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
@@ -65,6 +65,9 @@ class TableProcessor(Processor):
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._dead_letters.messages(raw_partition, letters)
+
+    def is_busy(self, result: ChunkResult) -> bool:
+        return changes_state(result.writes)
 
     def rest(self, state: StateReader) -> Rest | None:
         return find_rest(state, self._catalog, self._rules, self.mark)

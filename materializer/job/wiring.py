@@ -12,7 +12,9 @@ import structlog
 from materializer.exactly_once.chunks import ChunkSettings
 from materializer.exactly_once.partition_task import PartitionTask, TaskSettings
 from materializer.exactly_once.resources import Resources
+from materializer.exactly_once.rest import Tidying
 from materializer.fault_points import FaultPoint, reach
+from materializer.job.processor import fold_settings
 from materializer.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, ProducerSettings
 from materializer.store.checkpointed_state import CheckpointedState
 from materializer.store.checkpoints import CheckpointStore, RetentionSettings
@@ -91,7 +93,16 @@ def state_folder(settings: MaterializerSettings) -> Path:
 
 
 def task_settings(settings: MaterializerSettings) -> TaskSettings:
-    return TaskSettings(chunk_settings(settings), settings.max_clock_ahead_hours * 3_600_000)
+    return TaskSettings(chunk_settings(settings), settings.max_clock_ahead_hours * 3_600_000, tidying(settings))
+
+
+def tidying(settings: MaterializerSettings) -> Tidying:
+    """So many versions that former changelogs and snapshots are deleted, once at the end of the changes, and once when
+    RocksDB's files have no former values any more.
+    """
+    least = 2 * settings.snapshot_every_versions
+    versions = settings.snapshot_every_versions + max(least, settings.changelog_retention_versions)
+    return Tidying(versions, fold_settings(settings).keep_time_ms, (settings.max_old_value_hours + 1) * 3_600_000)
 
 
 def chunk_settings(settings: MaterializerSettings) -> ChunkSettings:

@@ -183,6 +183,9 @@ class SkippingProcessor(Processor):
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._whole.dead_letter_messages(raw_partition, letters)
 
+    def is_busy(self, result: ChunkResult) -> bool:
+        return self._whole.is_busy(result)
+
     def rest(self, state: StateReader) -> Rest | None:
         return self._whole.rest(state)
 

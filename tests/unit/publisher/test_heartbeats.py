@@ -47,13 +47,20 @@ class FakeKafka:
         return self.has_room
 
 
-def sender(kafka: FakeKafka, seconds: float = 10.0, tables: int = 2, ends: RowEnds | None = None) -> WatermarkSender:
+def sender(
+    kafka: FakeKafka,
+    seconds: float = 10.0,
+    tables: int = 2,
+    ends: RowEnds | None = None,
+    held_back: frozenset[bytes] = frozenset(),
+) -> WatermarkSender:
     schema = SimpleNamespace(
         current_tables=lambda: [table(number) for number in range(1, tables + 1)],
         row_ends=ends or RowEnds(None),  # type: ignore[arg-type]
     )
     positions = SimpleNamespace(clock=CLOCK, published_up_to=CommitLogPosition(3, 400))
-    node = SimpleNamespace(host_id=HOST.bytes, schema=schema, positions=positions)
+    waiting = SimpleNamespace(held_back=held_back)
+    node = SimpleNamespace(host_id=HOST.bytes, schema=schema, positions=positions, waiting=waiting)
     return WatermarkSender(seconds, cast("Any", node), cast("Any", SimpleNamespace(raw_topics=kafka, sender=kafka)))
 
 
@@ -77,6 +84,12 @@ def test_it_says_what_kafka_has_acknowledged_of_each_open_table() -> None:
     assert (topic, key) == ("p.watermarks", HOST.bytes + b"\x00\x00")
     assert (said.host_id, said.clock, said.segment, said.position) == (HOST.bytes, CLOCK, 3, 400)
     assert said.tables == {table(each).id: TableWatermark(bytes([each]) * 16, CLOCK) for each in (1, 3)}
+
+
+def test_nothing_is_said_of_a_table_whose_mutations_are_held() -> None:
+    kafka = FakeKafka()
+    sender(kafka, held_back=frozenset({table(1).id})).send_if_due(1)
+    assert watermarks.decode(kafka.sent[0][2]).tables.keys() == {table(2).id}
 
 
 def test_a_table_whose_rows_end_has_the_clock_from_before() -> None:

@@ -34,6 +34,7 @@ def test_is_read_as_it_was_written() -> None:
         RESHARDED._replace(in_progress=RESHARDING),
         RESHARDED._replace(in_progress=None),
         RESTING,
+        RESTING._replace(busy=(17, 5000)),
         POSITION._replace(rest=Rest(None, 0, frozenset(), 0)),
     ):
         assert decode(77, encode(position), WHERE) == position

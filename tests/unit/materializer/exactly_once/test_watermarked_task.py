@@ -14,12 +14,13 @@ from cdc_program.errors import CdcError, Code
 from materializer import fault_points
 from materializer.exactly_once.partition_task import check_contiguous, check_watermarks
 from materializer.exactly_once.processor import Processor
+from materializer.exactly_once.rest import Tidying
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
 from materializer.fold.chunk import fold_chunk
-from materializer.fold.rest import find_rest
-from materializer.records import Message, RawPartition, RawRecord, TopicShape, WatermarkRecord
+from materializer.fold.rest import changes_state, find_rest
+from materializer.records import Message, RawPartition, RawRecord, Rest, TopicShape, WatermarkRecord
 from tests.support.materializer.memory_broker import MemoryBroker
-from tests.support.materializer.memory_task import POINTS, open_task
+from tests.support.materializer.memory_task import POINTS, TASK, open_task
 from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 from tests.support.materializer.wide_partition import bounded
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_messages.changes import RowChange
+    from materializer.exactly_once.partition_task import Report
     from materializer.fold.result import ChunkResult
-    from materializer.records import Rest
     from materializer.rows.overlay import StateReader
 
 MOST, ROWS, LIVES = 4, 14, 20
@@ -49,6 +50,9 @@ class RestingProcessor(Processor):
     def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
         for change in changes:
             yield Message("changes", 0, repr(change.clustering).encode(), repr(change).encode())
+
+    def is_busy(self, result: ChunkResult) -> bool:
+        return changes_state(result.writes)
 
     def rest(self, state: StateReader) -> Rest | None:
         return find_rest(state, catalog_of(FORWARD.table), SETTINGS, 7)
@@ -164,3 +168,47 @@ def test_where_watermarks_may_stand(ends: list[int], first: int) -> None:
     with pytest.raises(CdcError) as raised:
         check_watermarks(RAW, first, records)
     assert raised.value.code is Code.RAW_SKIPPED
+
+
+def test_an_idle_state_makes_versions_until_files_with_former_values_are_gone_and_sleeps_then() -> None:
+    tidying = Tidying(3, 100.0, 5000.0)
+    resting = Rest(None, None, frozenset(), 0)
+    busy, version, stored_ms, times = (10, 1000), 10, 1000, []
+    while (rest := tidying.applied_to(resting, busy, version, stored_ms)).purge_ms is not None:
+        assert rest._replace(purge_ms=None) == resting
+        version, stored_ms = version + 1, rest.purge_ms
+        times.append(stored_ms)
+    assert times == [1100, 1200, 1300, 6000, 6100, 6200]
+    earlier = resting._replace(purge_ms=1050)
+    assert tidying.applied_to(earlier, busy, 10, 1000).purge_ms == 1050
+
+
+def test_a_version_that_stores_only_times_lets_the_raw_partition_sleep_on(tmp_path: Path) -> None:
+    broker, tidying = MemoryBroker(), Tidying(2, SETTINGS.keep_time_ms, 1e9)
+    settings = TASK._replace(tidying=tidying)
+
+    def fold(*records: RawRecord) -> Report:
+        task = open_task(broker, tmp_path, settings)
+        try:
+            return task.process(list(records), RestingProcessor())
+        finally:
+            task.close()
+
+    assert fold(row(0)).busy
+    assert broker.position is not None
+    assert broker.position.busy == (1, BASE_S * 1000)
+    versions, ms = 0, BASE_S * 1000 + 1000
+    while True:
+        report = fold(watermark(1, ms // 1000 - BASE_S))
+        assert not report.busy
+        assert report.rest is not None
+        assert report.rest == broker.position.rest
+        versions += report.versions
+        if report.rest.purge_ms is None:
+            break
+        assert report.rest.purge_ms > ms
+        ms = report.rest.purge_ms
+    assert versions == 4
+    assert ms - BASE_S * 1000 >= 1e9
+    assert broker.position.busy == (1, BASE_S * 1000)
+    assert len(broker.messages) == 1

@@ -84,8 +84,8 @@ def test_an_added_partition_is_folded_with_its_first_message() -> None:
 
 def test_a_partition_with_a_new_version_is_folded_once_more() -> None:
     backlog = idle_backlog(RAW)
-    for versions, due in ((1, [RAW]), (0, [])):
-        backlog.mark_folded(RAW, [], NOTHING_DUE._replace(versions=versions), 0)
+    for busy, due in ((True, [RAW]), (False, [])):
+        backlog.mark_folded(RAW, [], NOTHING_DUE._replace(versions=1, busy=busy), 0)
         backlog.append(RAW, [heartbeat(1)])
         assert backlog.ready_idle(1) == due
         backlog.mark_folded(RAW, backlog.first_records(RAW, 10), NOTHING_DUE, 0)

@@ -147,7 +147,9 @@ def test_one_that_has_never_had_a_message_sleeps_until_it_has_one() -> None:
     assert scene.kafka.asked == []
     scene.write(A)
     scene.poll(A)
-    scene.backlog.mark_folded(A, scene.backlog.first_records(A, 1), Report(0, 1, 1, 1, 1, 0.0, versions=1), 0.0)
+    scene.backlog.mark_folded(
+        A, scene.backlog.first_records(A, 1), Report(0, 1, 1, 1, 1, 0.0, versions=1, busy=True), 0.0
+    )
     scene.feed.look_again()
     scene.feed.feed(PLANS)
     assert (scene.kafka.asked, scene.clocks(A)) == ([{A}], [1])
