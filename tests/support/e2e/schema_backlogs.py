@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from local_stack.clients.change_reader import Change, ChangeReader
     from local_stack.clients.cql import CqlClient
 
-QUIET_SECONDS = 8.0
-MOST_SECONDS = 180.0
+QUIET_SECONDS = 12.0
+MOST_SECONDS = 240.0
+LEAST_EVENTS = 50  # of all stories
 KEPT = ("cause", "row_sequence", "snapshot", "incomplete", "empty")
 
 
@@ -168,8 +169,8 @@ def table_of(story: str) -> str:
     return story.replace(" ", "_")
 
 
-def read_until_quiet(reader: ChangeReader, count: int = 0) -> list[Change]:
-    """All changes, until so many have come and no more come for a while."""
+def read_until_quiet(reader: ChangeReader, count: int = LEAST_EVENTS) -> list[Change]:
+    """All changes, until at least so many have come and no more come for a while."""
     found: list[Change] = []
     last, deadline = time.monotonic(), time.monotonic() + MOST_SECONDS
     while time.monotonic() - last < QUIET_SECONDS or len(found) < count:

@@ -161,8 +161,8 @@ def fold_all(
     records: Sequence[RawRecord], catalogs: Sequence[TableCatalog], cuts: Sequence[int], settings: FoldSettings
 ) -> dict[object, list[RowChange]]:
     """Fold chunks that end at these places, each with the catalog of its last record; the changes by key."""
-    state, found = MemoryState(), {}
-    start = 0
+    state, start = MemoryState(), 0
+    found: dict[object, list[RowChange]] = {}
     for end in (*cuts, len(records)):
         left = list(records[start:end])
         start = end

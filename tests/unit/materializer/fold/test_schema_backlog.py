@@ -76,5 +76,22 @@ def test_what_was_written_before_a_drop_comes_out() -> None:
     check(backlog, set(), 0, NEVER_PURGE)
 
 
+def test_rows_follow_each_schema_also_without_a_message_between() -> None:
+    backlog = Backlog()
+    backlog.write(1, 1, ["a"], 0, is_insert=True)
+    backlog.rename_key()
+    backlog.rename_key()
+    backlog.end()
+    newest = [backlog.catalog(3)] * len(backlog.made)
+    found = fold_all(backlog.records(publisher_lags=False), newest, (), NEVER_PURGE)
+    assert [(each.op, each.topic.name) for each in summary_of(found)[1] if each.topic] == [
+        ("c", "topic-c"),
+        ("d", "topic-c"),
+        ("r", "topic-c1"),
+        ("d", "topic-c1"),
+        ("r", "topic-c2"),
+    ]
+
+
 def summary_of(changes: dict[object, list[RowChange]]) -> dict[int, list[RowChange]]:
     return {int.from_bytes(of_key[0].partition_key, "big"): of_key for of_key in changes.values()}
