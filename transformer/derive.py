@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cdc_messages.avro_binary import encode_long
 from cdc_messages.names import namespace
-from transformer.avro.binary import read_long, skipper
-from transformer.avro.schemas import definition, from_tree, references, to_tree
+from cdc_messages.avro.binary import read_long, skipper
+from cdc_messages.avro.schemas import definition, from_tree, references, to_tree
 from transformer.errors import StepError, TransformError
 from transformer.steps.apply import apply_steps
 from transformer.steps.columns import Context
@@ -20,7 +20,7 @@ from transformer.steps.columns import Context
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from transformer.avro.schemas import Named, Tree
+    from cdc_messages.avro.schemas import Named, Tree
     from transformer.definition import Transformer
     from transformer.steps.columns import Convert, Record
 

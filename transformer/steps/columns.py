@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cdc_messages.avro_binary import NULL, VALUE
-from transformer.avro.binary import read_long
-from transformer.avro.schemas import Named, definition
+from cdc_messages.avro.binary import read_long
+from cdc_messages.avro.schemas import Named, definition
 from transformer.errors import StepError
 
 if TYPE_CHECKING:
-    from transformer.avro.schemas import Tree
+    from cdc_messages.avro.schemas import Tree
 
 Convert: TypeAlias = Callable[[bytes], bytes]
 """Converts the encoding of a value to another. TransformError for a value that is refused."""

@@ -11,7 +11,7 @@ from transformer.definition import PII
 from transformer.steps.columns import lift
 
 if TYPE_CHECKING:
-    from transformer.avro.schemas import Tree
+    from cdc_messages.avro.schemas import Tree
     from transformer.definition import MaskStep
     from transformer.steps.columns import Column, Context, Convert, Record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_messages.avro_binary import FALSE, TRUE, encode_string
-from transformer.avro.binary import read_long
+from cdc_messages.avro.binary import read_long
 from transformer.errors import TransformError
 from transformer.steps.columns import is_nullable, lift, value_type
 
