@@ -21,6 +21,7 @@ cdef class Messages:
     cdef bint _has_view
 
     cdef int allocate(self, Py_ssize_t count) except -1
+    cdef void settle(self) noexcept nogil
     cdef int inherit(self, Messages source) except -1
     cdef Py_ssize_t index_of(self, Py_ssize_t number) noexcept nogil
     cdef Messages _subset(self, Py_ssize_t* places, Py_ssize_t place, Py_ssize_t size)

@@ -11,6 +11,9 @@ cdef enum:
     HEADER_SIZE = 5  # Confluent's: a zero, and the schema's id in four bytes
 
 
+cdef uint8_t _nothing = 0  # the address of an empty message
+
+
 class AvroError(ValueError):
     """A message that is not of its schema. index: in the batch; position: the byte in the message; reason: no value."""
 
@@ -163,6 +166,18 @@ cdef class Messages:
                 raise MemoryError
             memcpy(self.indices, source.indices, <size_t>source.count * sizeof(Py_ssize_t))
         return 0
+
+    cdef void settle(self) noexcept nogil:
+        """The bytes of all messages are in `data`: point to them. A span's size was where it begins: -1 - place."""
+        cdef Py_ssize_t i = self.count
+        cdef int64_t begin, end = <int64_t>self.data.size
+        cdef Bytes data = self.data.data if self.data.data != NULL else &_nothing
+        while i > 0:
+            i -= 1
+            if self.spans[i].size < 0:
+                begin = -self.spans[i].size - 1
+                self.spans[i].at, self.spans[i].size = data + begin, end - begin
+                end = begin
 
     cdef Py_ssize_t index_of(self, Py_ssize_t number) noexcept nogil:
         return number if self.indices == NULL else self.indices[number]

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """A writer schema as a flat program, and finding the end of a value by it."""
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from cdc_native.buffers cimport Bytes, Cursor, read_avro_long, read_byte, take
 
@@ -22,8 +22,9 @@ cdef enum Kind:
     UNION
 
 
-# A type; the types within it are `count` neighbours in the same array, from `first` on. size: bytes of a fixed, symbols
-# of an enum; null_at: the branch of an optional that is null; is_empty: whether values take no bytes.
+# A type; the types within it are `count` neighbours in the same array, from `first` on. Of an enum, these are symbols.
+# size: bytes of a fixed; null_at: the branch of an optional that is null; is_empty: whether values take no bytes. tag,
+# units: of a key's field of the type, units in a second; precision, scale: of a decimal, else 0.
 cdef struct Node:
     int kind
     int first
@@ -31,16 +32,29 @@ cdef struct Node:
     int null_at
     bint is_empty
     int64_t size
+    uint8_t tag
+    int64_t units
+    int precision
+    int scale
+
+
+cdef struct Symbol:
+    Bytes text
+    int64_t size
 
 
 cdef class Program:
     cdef Node* nodes
     cdef int count
     cdef int _capacity
+    cdef Symbol* symbols
+    cdef int _symbol_count
+    cdef list _kept
     cdef readonly object form
 
     cdef int _room(self, Py_ssize_t count) except -1
     cdef int _fill(self, int at, object form, dict made) except -1
+    cdef int _add_symbols(self, names) except -1
     cdef bint _takes_nothing(self, int at) noexcept
 
 

@@ -12,6 +12,15 @@ cdef dict _KINDS = {
 }
 cdef dict _COUNTS = {"array": 1, "map": 1, "optional": 2}  # types within, on which the readers rely
 cdef frozenset _NESTED = frozenset(("record", "array", "map", "optional", "union"))
+# The tag of a field of a key, by logical type or kind, and units in a second. Equal values of types with one tag are equal.
+cdef dict _TAGS = {
+    "boolean": (b"b", 0), "int": (b"i", 0), "long": (b"i", 0), "float": (b"f", 0), "double": (b"f", 0),
+    "bytes": (b"y", 0), "fixed": (b"y", 0), "string": (b"s", 0), "enum": (b"s", 0), "record": (b"r", 0),
+    "array": (b"a", 0), "decimal": (b"n", 0), "date": (b"d", 0), "uuid": (b"u", 0), "time-millis": (b"c", 1_000),
+    "time-micros": (b"c", 1_000_000), "timestamp-millis": (b"t", 1_000), "timestamp-micros": (b"t", 1_000_000),
+    "timestamp-nanos": (b"t", 1_000_000_000), "local-timestamp-millis": (b"l", 1_000),
+    "local-timestamp-micros": (b"l", 1_000_000), "local-timestamp-nanos": (b"l", 1_000_000_000),
+}
 cdef int _MOST = 100_000  # types of one schema
 cdef int _MOST_DEPTH = 64
 
@@ -21,11 +30,13 @@ cdef class Program:
 
     def __cinit__(self, form):
         self.form = form
+        self._kept = []
         self._room(1)
         self._fill(0, form, {})
 
     def __dealloc__(self):
         free(self.nodes)
+        free(self.symbols)
 
     def __len__(self):
         """The types of the program."""
@@ -50,12 +61,13 @@ cdef class Program:
     cdef int _fill(self, int at, object form, dict made) except -1:
         """Write the type at its place: its depth. made: (first, depth) by the form's identity."""
         cdef int first, depth = 0, i
-        kind, size, inner = form[0], form[1], form[2]
+        cdef bytes tag
+        kind, size, inner, names, logical, (precision, scale) = form
         if len(inner) != _COUNTS.get(kind, len(inner)) or (len(inner) and kind not in _NESTED) or size < 0:
             raise ValueError(f"{len(inner)} types in the kind {kind}")
         known = made.get(id(form))
         if known is None:
-            first = self._room(len(inner))
+            first = self._add_symbols(names) if kind == "enum" else self._room(len(inner))
             for i, each in enumerate(inner):
                 depth = max(depth, self._fill(first + i, each, made))
             made[id(form)] = first, depth
@@ -65,14 +77,32 @@ cdef class Program:
             raise ValueError("a schema that is nested too deeply")
         self.nodes[at].kind = _KINDS[kind]
         self.nodes[at].first = first
-        self.nodes[at].count = <int>len(inner)
+        self.nodes[at].count = <int>len(names if kind == "enum" else inner)
         self.nodes[at].size = size
+        self.nodes[at].precision, self.nodes[at].scale = precision, scale
+        tag, self.nodes[at].units = _TAGS.get("decimal" if precision else logical or kind, (b"\0", 0))
+        self.nodes[at].tag = tag[0]
         if kind == "optional":
             if size > 1 or self.nodes[first + <int>size].kind != NULL_VALUE:
                 raise ValueError("an optional without null")
             self.nodes[at].null_at = size
         self.nodes[at].is_empty = self._takes_nothing(at)
         return depth + 1
+
+    cdef int _add_symbols(self, names) except -1:
+        cdef int first = self._symbol_count
+        cdef bytes text
+        cdef void* data = realloc(self.symbols, <size_t>(first + len(names) + 1) * sizeof(Symbol))
+        if data == NULL:
+            raise MemoryError
+        self.symbols = <Symbol*>data
+        for name in names:
+            text = name.encode()
+            self._kept.append(text)
+            self.symbols[self._symbol_count].text = <Bytes><const char*>text
+            self.symbols[self._symbol_count].size = len(text)
+            self._symbol_count += 1
+        return first
 
     cdef bint _takes_nothing(self, int at) noexcept:
         cdef Node* n = &self.nodes[at]
