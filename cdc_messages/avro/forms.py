@@ -109,7 +109,9 @@ class _Forms:
         if found["type"] == "fixed":
             return Form("fixed", found["size"], decimal=_decimal(found, found["size"]))
         fields = found["fields"]
-        return Form("record", 0, tuple(self.of(each["type"]) for each in fields), tuple(each["name"] for each in fields))
+        return Form(
+            "record", 0, tuple(self.of(each["type"]) for each in fields), tuple(each["name"] for each in fields)
+        )
 
 
 def _logical(found: dict[str, Any], kind: str) -> str:

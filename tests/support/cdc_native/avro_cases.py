@@ -148,7 +148,9 @@ def encode_any(rng: random.Random, form: Form, *, in_blocks: bool = False) -> by
         case "enum":
             return encode_long(rng.randrange(form.size))
         case "fixed":
-            number = rng.randrange(-(10**17), 10**17).to_bytes(form.size, "big", signed=True) if form.decimal[0] else b""
+            number = (
+                rng.randrange(-(10**17), 10**17).to_bytes(form.size, "big", signed=True) if form.decimal[0] else b""
+            )
             return number or rng.randbytes(form.size)
         case kind:
             return _encode_primitive(rng, kind, form)

@@ -139,7 +139,10 @@ def check_damaged(rng: random.Random) -> bool:
     try:
         extents = layout.extents(batch, len(HEADER))
         assert ends is not None
-        assert [extents.of(1, (name,)) for name in case.form.names][-1] == (len(HEADER) + (ends[-2:-1] or [0])[0], len(data) + 5)
+        assert [extents.of(1, (name,)) for name in case.form.names][-1] == (
+            len(HEADER) + (ends[-2:-1] or [0])[0],
+            len(data) + 5,
+        )
         assert copy.apply(batch, len(HEADER))[1] == data
     except AvroError as error:
         taken = False
@@ -176,5 +179,7 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
             case 3:
                 made[at:at] = rng.randbytes(rng.choice((1, 2, 8)))
             case _:
-                made[at : at + 1] = rng.choice((b"\xff" * 9 + b"\1", b"\xfe" + b"\xff" * 8 + b"\1", b"\x80" * 12, b"\xff" * 4))
+                made[at : at + 1] = rng.choice(
+                    (b"\xff" * 9 + b"\1", b"\xfe" + b"\xff" * 8 + b"\1", b"\x80" * 12, b"\xff" * 4)
+                )
     return bytes(made)

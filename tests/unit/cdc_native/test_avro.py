@@ -330,7 +330,9 @@ def test_hmac(salt: bytes, data: bytes) -> None:
 
 
 def test_operations_that_do_not_fit() -> None:
-    case = record({"a": "int", "r": ["null", {"type": "record", "name": "S", "fields": [{"name": "x", "type": "int"}]}]})
+    case = record(
+        {"a": "int", "r": ["null", {"type": "record", "name": "S", "fields": [{"name": "x", "type": "int"}]}]}
+    )
     layout = Layout(case.program, [("r",)])
     with pytest.raises(ValueError, match="not opened"):
         Rewrite(layout, [("present", ("a",), [], [])])
