@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The Arrow C data interface: its structs, and the memory behind them."""
+"""The Arrow C data interface: its structs, and the memory that they hold."""
 from libc.stdint cimport int64_t
 
 cdef enum:

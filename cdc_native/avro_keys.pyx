@@ -198,7 +198,7 @@ def _is_empty(form):
 cdef bint _write_value(
     const Node* nodes, const Symbol* symbols, const Node* n, Cursor* c, Writer* out, bint is_within
 ) noexcept nogil:
-    """Write a field; False for null, of which a byte is written within a record or an array."""
+    """Write a field; False for null, which is a byte within a record or an array."""
     cdef int64_t branch
     cdef int i
     if n.kind == OPTIONAL or n.kind == UNION:

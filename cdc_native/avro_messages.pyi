@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+
 from typing_extensions import Buffer
 
 class AvroError(ValueError):

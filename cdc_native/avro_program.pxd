@@ -24,7 +24,7 @@ cdef enum Kind:
 
 # A type; the types within it are `count` neighbours in the same array, from `first` on. Of an enum, these are symbols.
 # size: bytes of a fixed; null_at: the branch of an optional that is null; is_empty: whether values take no bytes. tag,
-# units: of a key's field of the type, units in a second; precision, scale: of a decimal, else 0.
+# units: of a key's field of the type, units in a second; precision, scale: of a decimal, otherwise 0.
 cdef struct Node:
     int kind
     int first

@@ -235,7 +235,7 @@ cdef class Rewrite:
 
     ("copy", first path, last path): the bytes from one field to another. ("bytes", bytes). ("given", n): the n-th of
     the batches that are given. ("convert", path, [conversions]). ("present", path, [operations], [operations]): the
-    first if the nested record is not null, else the second.
+    first if the nested record is not null, otherwise the second.
     """
     cdef readonly Layout layout
     cdef Converts _converts

@@ -1,10 +1,10 @@
-from typing import Any, Protocol
+from typing import Protocol
 
 from cdc_native.avro_columns import Table
 from cdc_native.avro_messages import Messages
 
 class ArrowRows(Protocol):
-    def __arrow_c_array__(self, requested_schema: Any = None, /) -> tuple[Any, Any]: ...
+    def __arrow_c_array__(self, requested_schema: object = None, /) -> tuple[object, object]: ...
 
 class RowError(ValueError):
     index: int

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cdc_messages.avro.schemas import Named, Tree
-    from cdc_native.avro_rewrite import Rewrite
+    from cdc_native.avro_rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from transformer.definition import Transformer
     from transformer.rewrite import Run
     from transformer.steps.columns import Record
@@ -124,8 +124,9 @@ class _Rename:
 
 
 class _Schema:
-    """The schema of keys or values, and what becomes of it. rows: the full names of the records with columns. images: of
-    the fields of an envelope that have them.
+    """The schema of keys or values, and what becomes of it.
+
+    rows: the full names of the records with columns. images: the fields of an envelope that have them, with their rows.
     """
 
     def __init__(self, schema: Any, what: str) -> None:  # noqa: ANN401 - JSON

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from transformer.steps.converts import Convert
 
 IS_NATIVE = cdc_native.is_enabled()
+REFUSALS: tuple[type[Exception], ...] = ()
+"""What the core raises for a message that it does not take."""
 if IS_NATIVE:
+    from cdc_native.avro_messages import AvroError
     from cdc_native.avro_program import Program
     from cdc_native.avro_rewrite import Layout, Rewrite
+
+    REFUSALS = (AvroError,)
 
 Run: TypeAlias = tuple[int, int, tuple["Convert", ...]]
 """The source's fields [first, last) and what converts them: no conversion copies them, one field has some."""

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from cdc_messages.avro.binary import read_long
 from cdc_messages.avro_binary import FALSE, NULL, TRUE, VALUE, encode_string
 from transformer.errors import TransformError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NativeForm: TypeAlias = tuple[str, str, int, bool, Any, Any]
 """(kind, lift, null's branch or -1, whether one branch is left, argument, argument): cdc_native.avro_converts."""
@@ -55,9 +53,9 @@ class Constant:
 class Lifted:
     """A conversion of values that may be null.
 
-    lift: `whole` for a type that has no null, before or after; `nullable` for one that may become null; `branches` for a
-    union with null, of which null_at is the branch, or of one type (-1). is_single: whether the union has one other
-    branch; of several, the branch's number is part of the value.
+    lift: `whole` for a type that has no null, before or after; `nullable` for one that may become null; `branches` for
+    a union with null (null_at: its branch), or of one type (-1). is_single: whether the union has one other branch. If
+    it has several, the branch's number is part of the value.
     """
 
     convert: ConvertValue

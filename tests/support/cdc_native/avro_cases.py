@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import io
+import random
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import fastavro
 
-from cdc_messages.avro.forms import form_of
+from cdc_messages.avro.forms import Form, form_of
 from cdc_messages.avro.schemas import to_tree
 from cdc_messages.avro_binary import END, encode_bytes, encode_long
 from cdc_native.avro_program import Program
-
-if TYPE_CHECKING:
-    import random
-
-    from cdc_messages.avro.forms import Form
 
 Json = Any
 _INT = (0, 1, -1, 63, -64, 64, 2**31 - 1, -(2**31))
@@ -61,7 +57,7 @@ class Schemas:
             return made
         return ["null", made] if self.rng.random() < 0.7 else [made, "null"]
 
-    def any(self, depth: int) -> Json:
+    def any(self, depth: int) -> Json:  # noqa: PLR0911 - a type each
         rng = self.rng
         kind = rng.randrange(14 if depth > 0 else 10)
         if kind < 6:
@@ -127,7 +123,7 @@ def plain(value: Json) -> Json:
     return str(value) if isinstance(value, UUID) else value
 
 
-def encode_any(rng: random.Random, form: Form, *, in_blocks: bool = False) -> bytes:
+def encode_any(rng: random.Random, form: Form, *, in_blocks: bool = False) -> bytes:  # noqa: PLR0911 - a type each
     """Encode some value of the form. in_blocks: arrays and maps in blocks of any kind, not only in one."""
 
     def encode(inner: Form) -> bytes:
@@ -156,7 +152,7 @@ def encode_any(rng: random.Random, form: Form, *, in_blocks: bool = False) -> by
             return _encode_primitive(rng, kind, form)
 
 
-def _encode_primitive(rng: random.Random, kind: str, form: Form) -> bytes:
+def _encode_primitive(rng: random.Random, kind: str, form: Form) -> bytes:  # noqa: PLR0911 - a type each
     if form.decimal[0]:
         number = rng.choice((0, 1, -1, 100, -12_300, 10**37, rng.randrange(-(10**38) + 1, 10**38)))
         return encode_bytes(number.to_bytes((number.bit_length() + 8) >> 3, "big", signed=True))

@@ -135,22 +135,32 @@ def check_damaged(rng: random.Random) -> bool:
     layout = Layout(case.program, opened(case.form))
     ends = python_ends(case, data)
     copy = Rewrite(layout, [("copy", (case.form.names[0],), (case.form.names[-1],))])
-    taken = True
-    try:
-        extents = layout.extents(batch, len(HEADER))
+    error = refusal(layout, copy, batch)
+    if error is None:
         assert ends is not None
-        assert [extents.of(1, (name,)) for name in case.form.names][-1] == (
-            len(HEADER) + (ends[-2:-1] or [0])[0],
-            len(data) + 5,
-        )
+        extents = layout.extents(batch, len(HEADER))
+        begins = [0, *ends]
+        found = [extents.of(1, (name,)) for name in case.form.names]
+        assert found == [(begins[at] + len(HEADER), end + len(HEADER)) for at, end in enumerate(ends)]
         assert copy.apply(batch, len(HEADER))[1] == data
-    except AvroError as error:
-        taken = False
+    else:
         assert error.index == 1
-        assert 0 <= error.position <= len(data) + 5
+        assert 0 <= error.position <= len(data) + len(HEADER)
     with suppress(ValueError):
         check_keys_and_columns(case, batch, data)
-    return taken
+    return error is None
+
+
+def refusal(layout: Layout, copy: Rewrite, batch: Messages) -> AvroError | None:
+    """Return what the batch is refused with: by both, or by none."""
+    errors: list[AvroError] = []
+    for work in (layout.extents, copy.apply):
+        try:
+            work(batch, len(HEADER))
+        except AvroError as error:
+            errors.append(error)
+    assert len(errors) != 1
+    return errors[0] if errors else None
 
 
 def check_keys_and_columns(case: Case, batch: Messages, data: bytes) -> None:

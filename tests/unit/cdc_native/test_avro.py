@@ -311,7 +311,7 @@ def test_a_key_of_nested_fields_in_any_order() -> None:
 
 @pytest.mark.parametrize("paths", [[], [()], [("no",)], [("a", "b")], [("m",)]])
 def test_no_key(paths: list[tuple[str, ...]]) -> None:
-    with pytest.raises(ValueError, match="field|map"):
+    with pytest.raises(ValueError, match=r"field|map"):
         Keys(record({"a": "int", "m": {"type": "map", "values": "int"}}).program, paths)
 
 
