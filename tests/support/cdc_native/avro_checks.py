@@ -52,7 +52,7 @@ def check_extents(case: Case, data: list[bytes]) -> None:
 
 def opened(form: Form) -> list[tuple[str, ...]]:
     """Return the records in a record, at the first level."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for name, inner in zip(form.names, form.inner, strict=True):
         within = inner.inner[1 - inner.size] if inner.kind == "optional" else inner
         if within.kind == "record":
