@@ -46,7 +46,7 @@ from cdc_native.texts cimport is_utf8
 cdef extern from *:
     """
     static int is_within(const int64_t* words, int precision) {
-        __int128 number = ((__int128)words[1] << 64) | (unsigned __int128)(uint64_t)words[0], bound = 1;
+        __int128 number = (__int128)(((unsigned __int128)(uint64_t)words[1] << 64) | (uint64_t)words[0]), bound = 1;
         while (precision-- > 0) bound *= 10;
         return -bound < number && number < bound;
     }
