@@ -1,6 +1,6 @@
 # cython: language_level=3
 """A writer schema as a flat program, and finding the end of a value by it."""
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint64_t
 
 from cdc_native.buffers cimport Bytes, Cursor, read_avro_long, read_byte, take
 
@@ -65,7 +65,7 @@ cdef inline int64_t read_count(Cursor* c, int64_t* size) noexcept nogil:
     if count >= 0:
         return count
     size[0] = read_avro_long(c)
-    if size[0] < 0 or count == (<int64_t>1 << 63) or size[0] > c.end - c.at:
+    if size[0] < 0 or count == INT64_MIN or size[0] > c.end - c.at:
         c.is_bad = True
         return 0
     return -count
