@@ -117,9 +117,9 @@ def test_a_type_that_is_used_often_is_compiled_once() -> None:
     """Otherwise there would be 2^30 types."""
     schema: Any = "int"
     for level in range(30):
-        of = {"type": "record", "name": f"R{level}", "fields": [{"name": "a", "type": schema}]}
-        of["fields"].append({"name": "b", "type": schema if isinstance(schema, str) else f"R{level - 1}"})
-        schema = of
+        again = schema if isinstance(schema, str) else f"R{level - 1}"
+        fields = [{"name": "a", "type": schema}, {"name": "b", "type": again}]
+        schema = {"type": "record", "name": f"R{level}", "fields": fields}
     program = Program(form_of(*to_tree(schema)))
     assert len(program) == 1 + 2 * 30
     with pytest.raises(ValueError, match="too many columns"):

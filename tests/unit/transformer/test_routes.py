@@ -259,7 +259,7 @@ def test_a_schema_that_the_core_does_not_take_is_transformed_by_python() -> None
         scene.catalogue.schemas[VALUE_ID] = envelope_schema
         return scene
 
-    row = {**envelope(None, ORDER, "c")}
+    row: dict[str, Any] = {**envelope(None, ORDER, "c")}
     row["source"] = {**row["source"], "more": {"file": "b", "more": None}}
     value = wire.header(VALUE_ID) + encode(envelope_schema, row)
     made, _ = both(scene_of, [SourceRecord(ID, value, 0)])
