@@ -174,10 +174,11 @@ cdef const Node* _enter(const Node* nodes, const Node* n, const Step* step, Curs
     cdef int i
     if n.kind == OPTIONAL:
         branch = read_avro_long(c)
-        if branch == n.null_at or c.is_bad:
+        if branch != 1 - n.null_at or c.is_bad:
+            c.is_bad = c.is_bad or branch != n.null_at
             is_there[0] = False
             return n
-        n = &nodes[n.first + branch]  # which skip has checked
+        n = &nodes[n.first + branch]
     for i in range(step.skipped):
         skip(nodes, &nodes[n.first + i], c)
     return &nodes[n.first + step.skipped]

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import random
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -344,3 +345,16 @@ def test_operations_that_do_not_fit() -> None:
         Rewrite(layout, [("given", 0)]).apply(Messages.of([]))
     with pytest.raises(AvroError, match="a record that is copied from is null"):
         Rewrite(layout, [("copy", ("r", "x"), ("r", "x"))]).apply(Messages.of([b"\0\0"]))
+
+
+def test_threads_share_a_program_and_messages() -> None:
+    case = record({"a": "long", "b": ["null", "string"]})
+    data = [encode_long(number) + b"\2" + encode_bytes(b"tea") for number in range(20_000)]
+    messages = Messages.of(data)
+    layout, table = Layout(case.program), Table(case.program)
+    swap = Rewrite(layout, [("copy", ("b",), ("b",)), ("copy", ("a",), ("a",))])
+    with ThreadPoolExecutor(4) as pool:
+        swapped = list(pool.map(lambda _: swap.apply(messages).to_list(), range(8)))
+        columns = list(pool.map(lambda _: pa.record_batch(table.rows(messages)), range(8)))
+    assert swapped == [[each[-5:] + each[:-5] for each in data]] * 8
+    assert all(batch.column("a").to_pylist() == list(range(20_000)) for batch in columns)
