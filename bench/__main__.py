@@ -47,6 +47,12 @@ CHOICES = (
         "The registry with 10^5 schemas beside Apicurio Registry: requests, times, CPU",
         _MORE,
     ),
+    Choice(
+        "avro", "bench.avro", "1", "The Avro engine beside fastavro and pyarrow: CPU seconds per million; no servers"
+    ),
+    Choice(
+        "transformer", "bench.transformer", "1", "Five steps of a transformer, by the core and by Python; no servers"
+    ),
     Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 

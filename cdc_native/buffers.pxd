@@ -79,6 +79,33 @@ cdef inline int64_t read_int(Cursor* c) noexcept nogil:
     return <int32_t><uint32_t>read_unsigned_vint(c)
 
 
+cdef inline int64_t read_avro_long(Cursor* c) noexcept nogil:
+    """Avro's int or long of at most ten bytes: zigzag, seven bits a byte, the lowest first."""
+    cdef Bytes at = c.at
+    cdef uint64_t value
+    cdef int shift = 7
+    cdef uint8_t byte
+    if c.is_bad or at >= c.end:
+        c.is_bad = True
+        return 0
+    byte = at[0]
+    at += 1
+    value = byte & 0x7F
+    while byte >= 0x80:
+        if at >= c.end or shift > 63:
+            c.is_bad = True
+            return 0
+        byte = at[0]
+        at += 1
+        if shift == 63 and byte > 1:
+            c.is_bad = True
+            return 0
+        value |= <uint64_t>(byte & 0x7F) << shift
+        shift += 7
+    c.at = at
+    return <int64_t>((value >> 1) ^ (0 - (value & 1)))
+
+
 cdef inline bint reserve(Writer* w, size_t count) noexcept nogil:
     """Make room for `count` more bytes; False if there is no memory."""
     cdef size_t capacity

@@ -2,8 +2,10 @@
 """Changes whose messages the core has written."""
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint32_t
 
+from cdc_native.buffers cimport Bytes
+from cdc_native.murmur2 cimport murmur2
 from cdc_native.updates cimport PlainUpdate
 
 
@@ -37,30 +39,9 @@ cdef class EncodedChange:
 
     def partition(self, uint32_t count) -> int:
         """cdc_messages.topics.partition_for."""
+        cdef bytes key = self.partition_key
         if count == 0:
             raise ValueError("a topic of no partitions")
-        if self.partition_key is None:
+        if key is None:
             raise TypeError("a change that was not made by a Fold")
-        return (_murmur2(self.partition_key) & 0x7FFFFFFF) % count
-
-
-cdef uint32_t _murmur2(bytes data) noexcept:
-    """org.apache.kafka.common.utils.Utils.murmur2."""
-    cdef size_t size = <size_t>PyBytes_GET_SIZE(data), i
-    cdef const uint8_t* at = <const uint8_t*>PyBytes_AS_STRING(data)
-    cdef uint32_t hashed = <uint32_t>0x9747B28C ^ <uint32_t>size, mixed, factor = 0x5BD1E995
-    for i in range(size >> 2):
-        mixed = at[0] | <uint32_t>at[1] << 8 | <uint32_t>at[2] << 16 | <uint32_t>at[3] << 24
-        mixed *= factor
-        mixed = (mixed ^ mixed >> 24) * factor
-        hashed = hashed * factor ^ mixed
-        at += 4
-    if size & 3:
-        mixed = at[0]
-        if size & 3 > 1:
-            mixed |= <uint32_t>at[1] << 8
-        if size & 3 > 2:
-            mixed |= <uint32_t>at[2] << 16
-        hashed = (hashed ^ mixed) * factor
-    hashed = (hashed ^ hashed >> 13) * factor
-    return hashed ^ hashed >> 15
+        return (murmur2(<Bytes>PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key)) & 0x7FFFFFFF) % count

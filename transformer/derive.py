@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from cdc_messages.avro.binary import read_long, skipper
+from cdc_messages.avro.schemas import definition, from_tree, references, to_tree
 from cdc_messages.avro_binary import encode_long
 from cdc_messages.names import namespace
-from transformer.avro.binary import read_long, skipper
-from transformer.avro.schemas import definition, from_tree, references, to_tree
 from transformer.errors import StepError, TransformError
+from transformer.rewrite import rewrite_of
 from transformer.steps.apply import apply_steps
 from transformer.steps.columns import Context
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from transformer.avro.schemas import Named, Tree
+    from cdc_messages.avro.schemas import Named, Tree
+    from cdc_native.avro_rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from transformer.definition import Transformer
-    from transformer.steps.columns import Convert, Record
+    from transformer.rewrite import Run
+    from transformer.steps.columns import Record
 
 Transform: TypeAlias = Callable[[bytes], bytes]
 """Converts an Avro binary of the source to one of the target. TransformError."""
@@ -51,7 +54,8 @@ class Source(NamedTuple):
 class Derived(NamedTuple):
     """The schemas of the target, as JSON, and how keys and values get there. `key_schema`: None if keys are null.
 
-    pii: the columns of the target that are personal still.
+    pii: the columns of the target that are personal still. rewrite_key, rewrite_value: the native core's way, which
+    makes the same bytes; None without.
     """
 
     key_schema: Any
@@ -59,6 +63,8 @@ class Derived(NamedTuple):
     transform_key: Transform
     transform_value: Transform
     pii: frozenset[str]
+    rewrite_key: Rewrite | None = None
+    rewrite_value: Rewrite | None = None
 
 
 def derive(transformer: Transformer, source: Source) -> Derived:
@@ -76,7 +82,15 @@ def derive(transformer: Transformer, source: Source) -> Derived:
         key.transform(transformer, in_key)
         key_schema, transform_key = key.schema(rename, source.topic), key.function()
     personal = {name for record in made.values() for name in _personal(record)}
-    return Derived(key_schema, value.schema(rename, source.topic), transform_key, value.function(), frozenset(personal))
+    return Derived(
+        key_schema,
+        value.schema(rename, source.topic),
+        transform_key,
+        value.function(),
+        frozenset(personal),
+        None if key is None else key.rewrite(),
+        value.rewrite(),
+    )
 
 
 def _personal(record: Record) -> list[str]:
@@ -110,7 +124,10 @@ class _Rename:
 
 
 class _Schema:
-    """The schema of keys or values, and what becomes of it. rows: the full names of the records with columns."""
+    """The schema of keys or values, and what becomes of it.
+
+    rows: the full names of the records with columns. images: the fields of an envelope that have them, with their rows.
+    """
 
     def __init__(self, schema: Any, what: str) -> None:  # noqa: ANN401 - JSON
         self.tree, self.named = to_tree(schema)
@@ -156,6 +173,13 @@ class _Schema:
             walk = self._row_walk(self.tree["name"])
         return _whole(walk)
 
+    def rewrite(self) -> Rewrite | None:
+        """Return what `function` does, by the native core."""
+        if not self.images:
+            return rewrite_of(self.tree, self._before, _runs(self._made[self.tree["name"]]), {})
+        images = {name: _runs(self._made[row]) for name, row in self.images.items()}
+        return rewrite_of(self.tree, self._before, [(0, len(self.tree["fields"]), ())], images)
+
     def _row_walk(self, row: str) -> _Walk:
         """The columns' values are found, and those of the target made of them."""
         record = self._before[row]
@@ -178,15 +202,15 @@ class _Schema:
         return walk
 
 
-def _rows(tree: dict[str, Any], named: Named) -> tuple[list[str], list[str]]:
-    """The records with columns, and the fields of an envelope that have them; no fields for a plain record."""
+def _rows(tree: dict[str, Any], named: Named) -> tuple[list[str], dict[str, str]]:
+    """The records with columns, and of an envelope its fields that have them; no fields for a plain record."""
     fields = {field["name"]: field["type"] for field in tree["fields"]}
     if not fields.keys() >= _ENVELOPE:
-        return [tree["name"]], []
-    rows = [_image(fields[name], named) for name in _IMAGES]
-    if None in rows:
+        return [tree["name"]], {}
+    images = {name: row for name in _IMAGES if (row := _image(fields[name], named)) is not None}
+    if len(images) < len(_IMAGES):
         raise StepError(0, "it looks like a change envelope, but before and after are not a record or null")
-    return list(dict.fromkeys(row for row in rows if row is not None)), list(_IMAGES)
+    return list(dict.fromkeys(images.values())), images
 
 
 def _image(tree: Tree, named: Named) -> str | None:
@@ -196,11 +220,11 @@ def _image(tree: Tree, named: Named) -> str | None:
     return found["name"] if found["type"] == "record" else None
 
 
-def _runs(record: Record) -> list[tuple[int, int, tuple[Convert, ...]]]:
+def _runs(record: Record) -> list[Run]:
     """What the target's columns are made of, in order: the source's fields [first, last), and conversions. Fields that
     follow each other and stay as they are come in one.
     """
-    runs: list[tuple[int, int, tuple[Convert, ...]]] = []
+    runs: list[Run] = []
     for column in record.columns:
         first, last = column.source, column.source + 1
         if runs and not column.converts and not runs[-1][2] and runs[-1][1] == first:

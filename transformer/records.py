@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cdc_program.errors import CdcError
 from cdc_program.settings import KafkaSettings, RegistrySettings, TransformerSettings
-from materializer.records import RawPartition, TopicShape
+from materializer.records import Message, RawPartition, TopicShape
 from transformer.definition import Transformer
 
 
@@ -17,6 +18,17 @@ class SourceRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     offset: int
+
+
+class Transformed(NamedTuple):
+    """The messages of the records before the one that cannot be transformed now, and why it cannot.
+
+    native: how many of them the native core has made.
+    """
+
+    messages: Sequence[Message]
+    error: CdcError | None = None
+    native: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,11 @@ from transformer.records import Stream, kafka_partition
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from materializer.records import Message, TopicShape
+    from materializer.records import TopicShape
     from transformer.catalogue import Catalogue
     from transformer.job.routes import MakeTopic
     from transformer.kafka import Read
-    from transformer.records import Definitions, SourceRecord, TransformPlan
+    from transformer.records import Definitions, SourceRecord, Transformed, TransformPlan
 
 _logger = structlog.get_logger(__name__)
 _ADDED_BYTES = 65_536  # by hashes and names, of both images
@@ -128,8 +128,8 @@ class OpenStreams:
                     raise published_already(group, opened.source, target.topic)
                 checked.add(target)
 
-        def transform(record: SourceRecord) -> Message:
-            return opened.routes.transform(record, opened.source.partition, check_target)
+        def transform(chunk: Sequence[SourceRecord]) -> Transformed:
+            return opened.routes.transform_chunk(chunk, opened.source.partition, check_target)
 
         return opened.task.process(records, following, transform)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from materializer.records import Message, TopicShape
     from transformer.kafka import Committed
-    from transformer.records import SourceRecord
+    from transformer.records import SourceRecord, Transformed
 
 _IDLE_COMMIT_SECONDS = 10.0  # from one commit to the next of an offset that only markers have moved
 
@@ -46,8 +46,8 @@ class TaskSettings(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What was committed: the offsets [first, end), in so many messages and chunks, and how many were sent. error: what
-    the message at `end` has stopped with.
+    """What was committed: the offsets [first, end), in so many messages and chunks, how many were sent, and how many of
+    them the native core has made. error: what the message at `end` has stopped with.
     """
 
     first: int = -1
@@ -57,6 +57,7 @@ class Done(NamedTuple):
     chunks: int = 0
     seconds: float = 0.0
     error: CdcError | None = None
+    native: int = 0
 
 
 class PartitionTask:
@@ -84,7 +85,10 @@ class PartitionTask:
         self._committed_at = 0.0 if committed is None else committed.at
 
     def process(
-        self, records: Sequence[SourceRecord], following: int, transform: Callable[[SourceRecord], Message]
+        self,
+        records: Sequence[SourceRecord],
+        following: int,
+        transform: Callable[[Sequence[SourceRecord]], Transformed],
     ) -> Done:
         """Step 3. The records are those from the offset on, and `following` is the offset after them.
 
@@ -94,7 +98,7 @@ class PartitionTask:
         started = time.monotonic()
         done = Done()
         for chunk in _chunks(records, self._settings):
-            messages, error = _transform(chunk, transform)
+            messages, error, native = transform(chunk)
             reach(TransformPoint.TRANSFORMED)
             end = chunk[len(messages)].offset if error is not None else chunk[-1].offset + 1
             if messages:
@@ -108,6 +112,7 @@ class PartitionTask:
                 done.chunks + 1,
                 time.monotonic() - started,
                 error,
+                done.native + native,
             )
             if error is not None:
                 break
@@ -157,16 +162,3 @@ def _chunks(records: Sequence[SourceRecord], settings: TaskSettings) -> Iterator
             chunk, size = [], 0
     if chunk:
         yield chunk
-
-
-def _transform(
-    records: Sequence[SourceRecord], transform: Callable[[SourceRecord], Message]
-) -> tuple[list[Message], CdcError | None]:
-    """The messages of the records before the one that cannot be transformed now, and why it cannot."""
-    messages: list[Message] = []
-    for record in records:
-        try:
-            messages.append(transform(record))
-        except CdcError as error:
-            return messages, error
-    return messages, None

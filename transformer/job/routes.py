@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cdc_messages import wire
 from cdc_messages.errors import MessageError
+from cdc_program.errors import CdcError
 from materializer.fault_points import TransformPoint, reach
 from materializer.records import Message, RawPartition
 from transformer.derive import Source, Transform, derive
 from transformer.errors import StepError, TransformError
 from transformer.faults import message_refused, step_does_not_fit, target_partitions
+from transformer.records import Transformed
+from transformer.rewrite import IS_NATIVE, REFUSALS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cdc_native.avro_rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
     from transformer.records import SourceRecord, Stream
     from transformer.registered import Part
+
+if IS_NATIVE:
+    from cdc_native.avro_messages import Messages
+
+MOST_ROUTES = 1000  # pairs of schemas of a stream, kept by a process
 
 
 class MakeTopic(Protocol):
@@ -31,14 +43,34 @@ class CheckTarget(Protocol):
         ...
 
 
+class _Part(NamedTuple):
+    """How keys or values are made: by the native core, or by Python code if it does not take them."""
+
+    header: bytes
+    transform: Transform
+    rewrite: Rewrite | None
+
+    def make(self, message: bytes | None) -> bytes | None:
+        """TransformError."""
+        return None if message is None else self.header + self.transform(message[wire.HEADER_SIZE :])
+
+    def make_all(self, messages: Sequence[bytes | None]) -> Sequence[bytes | None]:
+        """TransformError, and what the core refuses a message with."""
+        if self.rewrite is None:
+            return [self.make(message) for message in messages]
+        return self.rewrite.apply(Messages.of(messages), wire.HEADER_SIZE, self.header).to_list()
+
+    @property
+    def is_native(self) -> bool:
+        return self.rewrite is not None or not self.header
+
+
 class _Route(NamedTuple):
     """The route of messages of one pair of schemas. Headers are those of Confluent's wire format."""
 
     topic: str
-    key_header: bytes
-    value_header: bytes
-    transform_key: Transform
-    transform_value: Transform
+    key: _Part
+    value: _Part
 
 
 class Routes:
@@ -57,18 +89,60 @@ class Routes:
         try:
             route = self._route(record, partition)
             check_target(RawPartition(route.topic, partition))
-            key = None if record.key is None else route.transform_key(record.key[wire.HEADER_SIZE :])
-            value = None if record.value is None else route.transform_value(record.value[wire.HEADER_SIZE :])
+            return _message(route, partition, route.key.make(record.key), route.value.make(record.value))
         except TransformError as error:
             raise self._refused(record, partition, error.reason) from error
         except MessageError as error:
             raise self._refused(record, partition, f"it has {error.reason}") from error
-        return Message(
-            route.topic,
-            partition,
-            None if key is None else route.key_header + key,  # type: ignore[arg-type] # Kafka's keys may be null
-            None if value is None else route.value_header + value,
-        )
+
+    def transform_chunk(
+        self, records: Sequence[SourceRecord], partition: int, check_target: CheckTarget
+    ) -> Transformed:
+        """Transform messages together where the native core is in use, otherwise one by one.
+
+        Where one of them cannot be transformed, they are also transformed one by one, which finds it and the reason.
+        """
+        if IS_NATIVE:
+            with suppress(CdcError, TransformError, MessageError, *REFUSALS):
+                return self._transform_together(records, partition, check_target)
+        messages: list[Message] = []
+        for record in records:
+            try:
+                messages.append(self.transform(record, partition, check_target))
+            except CdcError as error:
+                return Transformed(messages, error)
+        return Transformed(messages)
+
+    def _transform_together(
+        self, records: Sequence[SourceRecord], partition: int, check_target: CheckTarget
+    ) -> Transformed:
+        """Transform the messages of each route in one call."""
+        made: dict[int, Message] = {}
+        native = 0
+        for route, numbers in self._grouped(records, partition):
+            check_target(RawPartition(route.topic, partition))
+            keys = route.key.make_all([records[number].key for number in numbers])
+            values = route.value.make_all([records[number].value for number in numbers])
+            for number, key, value in zip(numbers, keys, values, strict=True):
+                made[number] = _message(route, partition, key, value)
+            native += len(numbers) if route.key.is_native and route.value.is_native else 0
+        return Transformed([made[number] for number in range(len(records))], None, native)
+
+    def _grouped(self, records: Sequence[SourceRecord], partition: int) -> Iterable[tuple[_Route, list[int]]]:
+        """Group the numbers of the records by their route. MessageError."""
+        groups: dict[int, tuple[_Route, list[int]]] = {}
+        last: tuple[bytes | None, bytes] | None = None
+        numbers: list[int] = []
+        for number, record in enumerate(records):
+            value = record.value
+            key = record.key
+            heads = None if value is None else (key and key[: wire.HEADER_SIZE], value[: wire.HEADER_SIZE])
+            if heads is None or heads != last:
+                route = self._route(record, partition)
+                _, numbers = groups.setdefault(id(route), (route, []))
+                last = heads
+            numbers.append(number)
+        return groups.values()
 
     def forget(self, partition: int) -> None:
         """Another process may have read on in the partition since: what came last in it is not known here."""
@@ -77,7 +151,7 @@ class Routes:
 
     def make_targets(self) -> None:
         """Make target topics again that were deleted. CdcError, KafkaException."""
-        for topic, is_keyed in {(route.topic, bool(route.key_header)) for route in self._routes.values()}:
+        for topic, is_keyed in {(route.topic, bool(route.key.header)) for route in self._routes.values()}:
             self._make_target(topic, is_keyed=is_keyed)
 
     def _make_target(self, topic: str, *, is_keyed: bool) -> None:
@@ -96,7 +170,7 @@ class Routes:
         value_id = wire.schema_id(record.value)
         route = self._routes.get((key_id, value_id))
         if route is None:
-            route = self._routes[key_id, value_id] = self._make_route(key_id, value_id)
+            route = self._keep_route(key_id, value_id)
         self._of_tombstones[partition, key_id] = route
         return route
 
@@ -110,8 +184,8 @@ class Routes:
             newest = self._catalogue.newest(self._stream.topic)
             if newest is None:
                 raise TransformError("it is a tombstone, and its topic has no schema of values")
-            route = self._routes.get((key_id, newest.value_id)) or self._make_route(key_id, newest.value_id)
-            self._of_tombstones[partition, key_id] = self._routes[key_id, newest.value_id] = route
+            route = self._routes.get((key_id, newest.value_id)) or self._keep_route(key_id, newest.value_id)
+            self._of_tombstones[partition, key_id] = route
         return route
 
     def _version(self, part: Part, schema_id: int) -> int:
@@ -126,6 +200,14 @@ class Routes:
         version = self._version("value", value_id)
         newest = self._catalogue.version(self._stream.topic, "value", self._stream.newest_id)
         return newest is not None and version < newest
+
+    def _keep_route(self, key_id: int | None, value_id: int) -> _Route:
+        """Make a route, and forget the oldest if there are too many."""
+        made = self._make_route(key_id, value_id)
+        if len(self._routes) >= MOST_ROUTES:
+            del self._routes[next(iter(self._routes))]
+        self._routes[key_id, value_id] = made
+        return made
 
     def _make_route(self, key_id: int | None, value_id: int) -> _Route:
         key = None
@@ -144,8 +226,10 @@ class Routes:
         key_header = b"" if registered.key_id is None else wire.header(registered.key_id)
         return _Route(
             registered.topic,
-            key_header,
-            wire.header(registered.value_id),
-            derived.transform_key,
-            derived.transform_value,
+            _Part(key_header, derived.transform_key, derived.rewrite_key),
+            _Part(wire.header(registered.value_id), derived.transform_value, derived.rewrite_value),
         )
+
+
+def _message(route: _Route, partition: int, key: bytes | None, value: bytes | None) -> Message:
+    return Message(route.topic, partition, key, value)  # type: ignore[arg-type] # Kafka's keys may be null

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _PREFIX = "cdc_transformer"
 _PER_TRANSFORMER = (
     ("messages", "Messages transformed and sent, including tombstones."),
+    ("native_messages", "Messages transformed by the native core; the others take several times the CPU."),
     ("transactions", "Committed transactions that sent messages."),
     ("seconds", "Time spent transforming and committing messages."),
     ("errors", "Times that a partition of the transformer stopped."),
@@ -77,6 +78,7 @@ class TransformStatus:
             counts = self._counts[_transformer(result.raw_partition)]
             if result.report is not None:
                 counts["messages"] += result.report.changes
+                counts["native_messages"] += result.report.native
                 counts["transactions"] += result.report.chunks
                 counts["retries"] += result.report.renewed
                 self._seconds[_transformer(result.raw_partition)] += result.report.seconds
@@ -155,7 +157,8 @@ def text(status: dict[str, Any]) -> str:
             f"are stopped; lag {status['lag']:,} messages ({age})"
         ),
         *(
-            f"{name}: {counts.get('messages', 0):,} messages transformed since the start"
+            f"{name}: {counts.get('messages', 0):,} messages transformed since the start, "
+            f"{counts.get('native_messages', 0):,} of them by the native core"
             for name, counts in status["transformers"].items()
         ),
     ]

@@ -134,8 +134,8 @@ class TransformLoop:
 
     def _count(self, partition: RawPartition, done: Done) -> None:
         if done.chunks:
-            report = Report(done.first, done.end, done.messages, done.sent, done.chunks, done.seconds)
-            self._add_report(partition, report)
+            counts = done.first, done.end, done.messages, done.sent, done.chunks, done.seconds
+            self._add_report(partition, Report(*counts, native=done.native))
 
     def _add_report(self, partition: RawPartition, report: Report) -> None:
         before = self._results.get(partition)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cdc_messages.avro_binary import NULL, VALUE
-from transformer.avro.binary import read_long
-from transformer.avro.schemas import Named, definition
+from cdc_messages.avro.schemas import Named, definition
 from transformer.errors import StepError
+from transformer.steps.converts import Convert, Lifted
 
 if TYPE_CHECKING:
-    from transformer.avro.schemas import Tree
-
-Convert: TypeAlias = Callable[[bytes], bytes]
-"""Converts the encoding of a value to another. TransformError for a value that is refused."""
-MayConvert: TypeAlias = Callable[[bytes], bytes | None]
-"""Converts as Convert does; None for null."""
+    from cdc_messages.avro.schemas import Tree
+    from transformer.steps.converts import ConvertValue
 
 _OF_THE_OLD_TYPE = ("type", "default", "pii", "cqlType", "sqlType")
 
@@ -100,41 +94,15 @@ def value_type(tree: Tree, named: Named) -> str | None:
     return definition(branches[0], named)["type"] if len(branches) == 1 else None
 
 
-def lift(tree: Tree, convert: MayConvert, made: Tree, *, may_be_null: bool = False) -> tuple[Tree, Convert]:
+def lift(tree: Tree, convert: ConvertValue, made: Tree, *, may_be_null: bool = False) -> tuple[Tree, Convert]:
     """The type and the conversion of values of a type that may be null. Of a union of several, the branch's number is
     part of the value. may_be_null: `convert` may return None.
     """
     if not isinstance(tree, list):
         if not may_be_null:
-            return made, _sure(convert)
-        return ["null", made], _nullable(convert)
+            return made, Lifted(convert, "whole")
+        return ["null", made], Lifted(convert, "nullable")
     if "null" not in tree and len(tree) != 1:
-        return made, _sure(convert)
+        return made, Lifted(convert, "whole")
     null = tree.index("null") if "null" in tree else -1
-    is_single = len(tree) - (null >= 0) == 1
-    inner = _nullable(convert)
-
-    def lifted(value: bytes) -> bytes:
-        branch, start = read_long(value, 0)
-        if branch == null:
-            return NULL
-        return inner(value[start:] if is_single else value)
-
-    return ["null", made], lifted
-
-
-def _sure(convert: MayConvert) -> Convert:
-    def converted(value: bytes) -> bytes:
-        made = convert(value)
-        assert made is not None
-        return made
-
-    return converted
-
-
-def _nullable(convert: MayConvert) -> Convert:
-    def converted(value: bytes) -> bytes:
-        made = convert(value)
-        return NULL if made is None else VALUE + made
-
-    return converted
+    return ["null", made], Lifted(convert, "branches", null, is_single=len(tree) - (null >= 0) == 1)

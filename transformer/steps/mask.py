@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from typing import TYPE_CHECKING
 
 from cdc_messages.avro_binary import NULL, encode_string
 from transformer.definition import PII
 from transformer.steps.columns import lift
+from transformer.steps.converts import Constant, Hash, Text
 
 if TYPE_CHECKING:
-    from transformer.avro.schemas import Tree
+    from cdc_messages.avro.schemas import Tree
     from transformer.definition import MaskStep
-    from transformer.steps.columns import Column, Context, Convert, Record
+    from transformer.steps.columns import Column, Context, Record
+    from transformer.steps.converts import Convert
 
 REDACTED = "***"
 
@@ -50,22 +50,10 @@ def _masked(step: MaskStep, column: Column) -> list[Column]:
         case "null":
             branches = tree if isinstance(tree, list) else [tree]
             made = ["null", *(branch for branch in branches if branch != "null")]
-            convert = _null
+            convert = Constant(NULL)
         case "redact":
-            redacted = encode_string(REDACTED)
-            made, convert = lift(tree, lambda _value: redacted, "string")
+            made, convert = lift(tree, Text(encode_string(REDACTED)), "string")
         case "hash":
             assert step.salt is not None
-            made, convert = lift(tree, _hashed(step.salt.get_secret_value().encode()), "string")
+            made, convert = lift(tree, Hash(step.salt.get_secret_value().encode()), "string")
     return [column.with_type(made, convert, mask=step.how)._replace(is_masked=True)]
-
-
-def _null(_value: bytes) -> bytes:
-    return NULL
-
-
-def _hashed(salt: bytes) -> Convert:
-    def convert(value: bytes) -> bytes:
-        return encode_string(hmac.new(salt, value, hashlib.sha256).hexdigest())
-
-    return convert

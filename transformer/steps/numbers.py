@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages.avro_binary import FALSE, TRUE, encode_string
-from transformer.avro.binary import read_long
-from transformer.errors import TransformError
+from cdc_messages.avro_binary import encode_string
 from transformer.steps.columns import is_nullable, lift, value_type
+from transformer.steps.converts import Bit, Name
 
 if TYPE_CHECKING:
     from transformer.definition import EnumStep, FlagsStep
-    from transformer.steps.columns import Column, Context, Convert, MayConvert, Record
+    from transformer.steps.columns import Column, Context, Record
 
 _BITS = {"int": 32, "long": 64}
 
@@ -22,23 +21,10 @@ def apply_enum(step: EnumStep, record: Record, context: Context) -> Record:
         return record
     if column.name in context.keys and step.unknown == "null":
         raise context.error(f'{column.name} is part of the key, which is never null: use unknown = "stop" or "keep"')
-    made, convert = lift(column.field["type"], _named(step), "string", may_be_null=step.unknown == "null")
-    return record.replace(column.name, column.with_type(made, convert, enumNames=dict(step.names)))
-
-
-def _named(step: EnumStep) -> MayConvert:
     names = {int(number): encode_string(name) for number, name in step.names.items()}
-
-    def convert(value: bytes) -> bytes | None:
-        number, _ = read_long(value, 0)
-        name = names.get(number)
-        if name is not None or step.unknown == "null":
-            return name
-        if step.unknown == "keep":
-            return encode_string(str(number))
-        raise TransformError(f'the number in column {step.column} has no name (names, or unknown = "null" or "keep")')
-
-    return convert
+    named = Name(step.column, names, step.unknown)
+    made, convert = lift(column.field["type"], named, "string", may_be_null=step.unknown == "null")
+    return record.replace(column.name, column.with_type(made, convert, enumNames=dict(step.names)))
 
 
 def apply_flags(step: FlagsStep, record: Record, context: Context) -> Record:
@@ -69,20 +55,12 @@ def _flag(step: FlagsStep, name: str, column: Column, width: int) -> Column:
     return column._replace(field=field, converts=(*column.converts, convert))
 
 
-def _bit(step: FlagsStep, name: str, width: int) -> Convert:
-    """A negative number is the one of its two's complement. The first bit's conversion looks at the others."""
+def _bit(step: FlagsStep, name: str, width: int) -> Bit:
+    """The first bit's conversion looks at the others."""
     every = (1 << width) - 1
     known = sum(1 << bit for bit in step.bits.values())
-    unknown = every & ~known if step.unknown == "stop" and name == next(iter(step.bits)) else 0
-    mask = 1 << step.bits[name]
-
-    def convert(value: bytes) -> bytes:
-        number = read_long(value, 0)[0] & every
-        if number & unknown:
-            raise TransformError(f'a bit that is set in column {step.column} has no name (bits, or unknown = "ignore")')
-        return TRUE if number & mask else FALSE
-
-    return convert
+    refused = every & ~known if step.unknown == "stop" and name == next(iter(step.bits)) else 0
+    return Bit(step.column, 1 << step.bits[name], every, refused)
 
 
 def _number_column(name: str, record: Record, context: Context) -> Column | None:

@@ -34,6 +34,7 @@ class Defect(NamedTuple):
 DEFECTS = {
     "take": Defect("if c.is_bad or count > <uint64_t>(c.end - c.at):", "if c.is_bad:"),
     "vint": Defect("    if c.end - c.at <= extra:", "    if c.end == c.at:"),
+    "long": Defect("        if at >= c.end or shift > 63:", "        if shift > 63:"),
     "write": Defect("if reserve(w, count) and count:", "if reserve(w, 1) and count:"),
 }
 

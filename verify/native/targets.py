@@ -35,6 +35,7 @@ from materializer.rows.settings import DEFAULT_FOLD_SETTINGS
 from materializer.store.changelog import encode_body
 from tests.support.cassandra_storage import segment_builder
 from tests.support.cassandra_storage.merged_tables import CaseMaker
+from tests.support.cdc_native.avro_checks import check_damaged, check_whole
 from tests.support.materializer.both_folds import Counts, encoder_of
 from tests.support.materializer.native_forms import check_any_value, check_component, check_paths
 from tests.support.materializer.odd_messages import NOW_S
@@ -188,6 +189,18 @@ def changelogs(_: Path) -> Target:
     return run
 
 
+def avro(_: Path) -> Target:
+    """Any Avro schema: messages of it, whole and damaged, through all functions of the Avro engine and back."""
+
+    def run(rng: random.Random, counts: Counts) -> None:
+        check_whole(rng, with_unions=rng.random() < 0.3)
+        for _ in range(5):
+            counts.records += 1
+            counts.native += check_damaged(rng)
+
+    return run
+
+
 PYTHON_ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -263,5 +276,5 @@ def sstables(_: Path) -> Target:
 
 TARGETS: dict[str, Callable[[Path], Target]] = {
     target.__name__: target
-    for target in (segments, mutations, offsets, sstables, messages, chunks, states, values, changelogs, shapes)
+    for target in (segments, mutations, offsets, sstables, messages, chunks, states, values, changelogs, avro, shapes)
 }

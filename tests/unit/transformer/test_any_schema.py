@@ -14,12 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_messages.avro_binary import encode_long
+from cdc_messages.avro.schemas import from_tree, to_tree
+from cdc_messages.avro_binary import encode_long, encode_string
 from tests.support.transformer.orders import decode, encode
-from transformer.avro.schemas import from_tree, to_tree
 from transformer.definition import EnumStep, FlagsStep, MaskStep, Transformer
 from transformer.derive import Derived, Source, derive
 from transformer.errors import TransformError
+from transformer.rewrite import IS_NATIVE
+
+if IS_NATIVE:
+    from cdc_native.avro_messages import AvroError, Messages
 
 SALT = "salt"
 SHARED = {
@@ -38,6 +42,7 @@ class Typed(NamedTuple):
 
 
 INT, LONG = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+FLAT = {"type": "record", "name": "Flat", "namespace": "other", "fields": [{"name": "a", "type": "int"}]}
 SHARED_VALUES: st.SearchStrategy[Any] = st.recursive(
     st.builds(lambda a: {"a": a, "more": None}, INT),
     lambda inner: st.builds(lambda a, more: {"a": a, "more": more}, INT, inner),
@@ -94,10 +99,11 @@ def cases(draw: st.DrawFn) -> Case:
     fields = [{"name": f"c{number}", "type": each.schema} for number, each in enumerate(typed)]
     row = {"type": "record", "name": "Row", "fields": fields}
     is_envelope = draw(st.booleans())
+    shared = draw(st.sampled_from((SHARED, FLAT)))  # the core does not take a schema that contains itself
     schema: dict[str, Any] = {**row, "namespace": "cdc.shop"}
     if is_envelope:
         images = [{"name": "before", "type": ["null", row]}, {"name": "after", "type": ["null", "Row"]}]
-        others = [{"name": "source", "type": SHARED}, {"name": "op", "type": "string"}]
+        others = [{"name": "source", "type": shared}, {"name": "op", "type": "string"}]
         schema = {"type": "record", "name": "Envelope", "namespace": "cdc.shop", "fields": [*images, *others]}
     values = st.tuples(*(each.values for each in typed))
     rows = [{f"c{number}": value for number, value in enumerate(draw(values))} for _ in range(2)]
@@ -172,17 +178,19 @@ def masked(value: Any, how: str, schema: Any) -> str:  # noqa: ANN401 - of any t
 
 
 def derived(case: Case, steps: list[Any]) -> Derived:
-    place = {"namespace": "analysts.shop", "source": "orders"}
     given_steps = [{**step.model_dump(exclude_none=True), **_salt(step)} for step in steps]
-    transformer = Transformer.model_validate(
+    return derive(transformer_of(given_steps), Source("cdc.shop.orders", None, case.schema))
+
+
+def transformer_of(steps: list[Any]) -> Transformer:
+    return Transformer.model_validate(
         {
             "name": "one",
             "source": {"namespace": "cdc.shop", "source": "orders"},
-            "target": place,
-            "step": given_steps or [{"kind": "docs", "table": "x"}],
+            "target": {"namespace": "analysts.shop", "source": "orders"},
+            "step": steps or [{"kind": "docs", "table": "x"}],
         }
     )
-    return derive(transformer, Source("cdc.shop.orders", None, case.schema))
 
 
 def _salt(step: Any) -> dict[str, str]:  # noqa: ANN401 - a step
@@ -192,7 +200,7 @@ def _salt(step: Any) -> dict[str, str]:  # noqa: ANN401 - a step
 def message(case: Case) -> tuple[Any, bytes]:
     value: Any = case.rows[0]
     if case.is_envelope:
-        value = {"before": case.rows[0], "after": case.rows[1], "source": {"a": 1, "more": None}, "op": "u"}
+        value = {"before": case.rows[0], "after": case.rows[1], "source": {"a": 1}, "op": "u"}
     data = encode(case.schema, value)
     return decode(case.schema, data), data
 
@@ -211,6 +219,62 @@ def test_the_target_is_what_the_steps_say(data: st.DataObject) -> None:
         assert found == {**value, **images}
     else:
         assert found == expected_row(value, steps, schemas)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_the_core_makes_the_same_bytes(data: st.DataObject) -> None:
+    """Also of damaged messages, where it takes them."""
+    case = data.draw(cases())
+    steps = data.draw(steps_for(case.columns))
+    made = derived(case, steps)
+    if made.rewrite_value is None:
+        assert "more" in str(case.schema) or not IS_NATIVE
+        return
+    whole = message(case)[1]
+    damaged = bytearray(whole)
+    for _ in range(data.draw(st.integers(0, 3)) if whole else 0):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    header = b"head"
+    values = [whole, None, whole]
+    rewritten = made.rewrite_value.apply(Messages.of(values), 0, header).to_list()
+    assert rewritten == [None if each is None else header + made.transform_value(each) for each in values]
+    with suppress(AvroError):
+        [taken] = made.rewrite_value.apply(Messages.of([bytes(damaged)])).to_list()
+        assert taken == made.transform_value(bytes(damaged))
+
+
+CHAINS = [
+    [{"how": "redact"}, {"how": "hash", "salt": SALT}],
+    [{"how": "hash", "salt": SALT}, {"how": "hash", "salt": "other"}, {"how": "redact"}],
+    [{"how": "null"}, {"how": "hash", "salt": SALT}],
+    [{"kind": "enum", "names": {"1": "one", "-5": "minus"}, "unknown": "null"}, {"how": "hash", "salt": SALT}],
+    [{"kind": "enum", "names": {"1": "one"}, "unknown": "keep"}, {"how": "redact"}],
+    [{"kind": "enum", "names": {"1": "one"}, "unknown": "keep"}],
+    [
+        {"kind": "flags", "bits": {"low": 0, "high": 63}, "keep": True, "unknown": "ignore"},
+        {"how": "hash", "salt": SALT},
+    ],
+]
+
+
+@pytest.mark.skipif(not IS_NATIVE, reason="the native core is not compiled, or turned off")
+@pytest.mark.parametrize("tree", ["long", ["null", "long"], ["long", "null"], ["long"]])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_the_core_makes_the_same_bytes_of_a_chain_of_steps(tree: Any, chain: list[Any]) -> None:  # noqa: ANN401 - JSON
+    steps = [
+        {"column": "a", **each} if "kind" in each else {"kind": "mask", "columns": ["a"], **each} for each in chain
+    ]
+    fields = [{"name": "a", "type": tree}, {"name": "b", "type": "string"}]
+    schema = {"type": "record", "name": "Row", "namespace": "cdc.shop", "fields": fields}
+    made = derive(transformer_of(steps), Source("cdc.shop.orders", None, schema))
+    numbers = [0, 1, -1, -5, 2**31, 2**63 - 1, -(2**63)]
+    branch = encode_long(tree.index("long")) if isinstance(tree, list) else b""
+    values = [branch + encode_long(number) + encode_string("b") for number in numbers]
+    if "null" in tree:
+        values.append(encode_long(tree.index("null")) + encode_string("b"))
+    assert made.rewrite_value is not None
+    assert made.rewrite_value.apply(Messages.of(values)).to_list() == [made.transform_value(each) for each in values]
 
 
 @settings(max_examples=100)

@@ -9,7 +9,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.records import Message, TopicShape
 from transformer.job.partition_task import PartitionTask, TaskSettings
 from transformer.kafka import Committed
-from transformer.records import SourceRecord
+from transformer.records import SourceRecord, Transformed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,11 +56,14 @@ class Scene:
         return self.task.process(records, following, transform).error
 
 
-def transform(record: SourceRecord) -> Message:
-    assert record.key is not None
-    if record.key == BAD:
-        raise CdcError(Code.TRANSFORM_FAILED, f"at {record.offset}", "")
-    return Message("target", 0, record.key, record.value)
+def transform(records: Sequence[SourceRecord]) -> Transformed:
+    messages: list[Message] = []
+    for record in records:
+        assert record.key is not None
+        if record.key == BAD:
+            return Transformed(messages, CdcError(Code.TRANSFORM_FAILED, f"at {record.offset}", ""))
+        messages.append(Message("target", 0, record.key, record.value))
+    return Transformed(messages, native=len(messages))
 
 
 def records(*offsets: int, size: int = 1) -> list[SourceRecord]:
@@ -82,7 +85,8 @@ def test_a_chunk_is_a_transaction_and_the_last_one_goes_to_the_end() -> None:
 
 def test_a_chunk_ends_with_its_bytes() -> None:
     scene = Scene()
-    scene.process(records(0, 1, size=1000), following=2)
+    done = scene.task.process(records(0, 1, size=1000), 2, transform)
+    assert (done.messages, done.native, done.chunks) == (2, 2, 2)
     assert [offset for _, offset in scene.transactions.committed] == [1, 2]
 
 

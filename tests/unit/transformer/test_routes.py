@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
@@ -15,15 +16,21 @@ from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryC
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, TOPIC, encode, envelope
 from transformer.job.routes import Routes
 from transformer.records import SourceRecord, Stream
+from transformer.rewrite import IS_NATIVE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from transformer.definition import Transformer
     from transformer.derive import Derived
-    from transformer.registered import Registered
+    from transformer.records import Transformed
+    from transformer.registered import Part, Registered
 
 STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'
 VALUE = wire.header(VALUE_ID) + encode(ENVELOPE, envelope(None, ORDER, "c"))
 ID = wire.header(KEY_ID) + encode(KEY, {"id": 7})
+
+native = pytest.mark.skipif(not IS_NATIVE, reason="the native core is not compiled, or turned off")
 
 
 class Scene:
@@ -157,3 +164,103 @@ def test_a_target_with_other_partitions_is_refused() -> None:
     with pytest.raises(CdcError) as caught:
         Scene(partitions=4).transform(ID, VALUE)
     assert caught.value.code is Code.TOPIC_SETTINGS
+
+
+def both(scene_of: Callable[[], Scene], records: Sequence[SourceRecord]) -> tuple[Transformed, Transformed]:
+    """Transform a chunk by the native core and, in another process, by Python code."""
+    together, alone = scene_of(), scene_of()
+    made = together.routes.transform_chunk(records, 2, together.checked.append)
+    with patch("transformer.job.routes.IS_NATIVE", new=False):
+        expected = alone.routes.transform_chunk(records, 2, alone.checked.append)
+    assert list(made.messages) == list(expected.messages)
+    assert [each.value_schema for each in together.catalogue.registered] == [
+        each.value_schema for each in alone.catalogue.registered
+    ]
+    assert (made.error is None) == (expected.error is None)
+    return made, expected
+
+
+@native
+def test_a_chunk_is_transformed_by_the_core() -> None:
+    value = wire.header(VALUE_ID) + encode(ENVELOPE, envelope(ORDER, None, "d"))
+    records = [SourceRecord(ID, each, offset) for offset, each in enumerate([VALUE, value, None, VALUE])]
+    made, alone = both(Scene, records)
+    assert (len(made.messages), made.native, alone.native) == (4, 4, 0)
+
+
+@native
+def test_the_messages_before_a_bad_one_are_made() -> None:
+    records = [SourceRecord(ID, VALUE, 0), SourceRecord(ID, VALUE[:-1], 1), SourceRecord(ID, VALUE, 2)]
+    made, alone = both(Scene, records)
+    assert len(made.messages) == 1
+    assert made.error is not None
+    assert alone.error is not None
+    assert made.error.problem == alone.error.problem
+    assert "offset 1" in made.error.problem
+
+
+@native
+@pytest.mark.parametrize(
+    "bad", [SourceRecord(ID, b"no header", 1), SourceRecord(b"", VALUE, 1), SourceRecord(ID, b"", 1)]
+)
+def test_a_message_without_a_header_in_a_chunk(bad: SourceRecord) -> None:
+    made, _ = both(Scene, [SourceRecord(ID, VALUE, 0), bad])
+    assert (len(made.messages), made.error is None) == (1, False)
+
+
+class ManySchemas(MemoryCatalogue):
+    """Every number but the key's is a schema of values, and each has its own topic."""
+
+    def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+        return super().schema(KEY_ID if schema_id == KEY_ID else VALUE_ID)
+
+    def version(self, _topic: str, part: Part, schema_id: int) -> int | None:
+        return schema_id if (part == "key") == (schema_id == KEY_ID) else None
+
+    def register(self, transformer: Transformer, derived: Derived) -> Registered:
+        return super().register(transformer, derived)._replace(topic=f"orders-v{len(self.registered)}")
+
+
+def many_schemas() -> Scene:
+    scene = Scene()
+    scene.catalogue = ManySchemas()
+    stream = Stream(0, TOPIC, TopicShape(3, "id"), newest_id=VALUE_ID)
+    scene.routes = Routes(transformer(STEPS), stream, scene.catalogue, scene._make)
+    return scene
+
+
+@native
+def test_a_chunk_of_several_schemas_keeps_the_order() -> None:
+    """Each tombstone goes to the topic of the message before it."""
+    numbers = [1000, 1002, None, 1000, 1000, None, 1002, None, 1002]
+    values = [None if number is None else wire.header(number) + VALUE[wire.HEADER_SIZE :] for number in numbers]
+    made, _ = both(many_schemas, [SourceRecord(ID, each, offset) for offset, each in enumerate(values)])
+    assert [message.topic[-1] for message in made.messages] == ["1", "2", "2", "1", "1", "1", "2", "2", "2"]
+    assert made.native == len(numbers)
+
+
+def test_the_routes_that_are_kept_are_bounded() -> None:
+    scene = many_schemas()
+    with patch("transformer.job.routes.MOST_ROUTES", new=5):
+        for number in range(1000, 1020):
+            record = SourceRecord(ID, wire.header(number) + VALUE[wire.HEADER_SIZE :], 0)
+            scene.routes.transform(record, 2, scene.checked.append)
+    assert len(scene.routes._routes) == 5
+
+
+@native
+def test_a_schema_that_the_core_does_not_take_is_transformed_by_python() -> None:
+    envelope_schema = json.loads(json.dumps(ENVELOPE))
+    source = envelope_schema["fields"][2]["type"]
+    source["fields"].append({"name": "more", "type": ["null", "Source"], "default": None})
+
+    def scene_of() -> Scene:
+        scene = Scene()
+        scene.catalogue.schemas[VALUE_ID] = envelope_schema
+        return scene
+
+    row: dict[str, Any] = {**envelope(None, ORDER, "c")}
+    row["source"] = {**row["source"], "more": {"file": "b", "more": None}}
+    value = wire.header(VALUE_ID) + encode(envelope_schema, row)
+    made, _ = both(scene_of, [SourceRecord(ID, value, 0)])
+    assert (len(made.messages), made.native) == (1, 0)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from transformer.avro.schemas import definition
+from cdc_messages.avro.schemas import definition
 
 if TYPE_CHECKING:
-    from transformer.avro.schemas import Named, Tree
+    from cdc_messages.avro.schemas import Named, Tree
 
 Skip: TypeAlias = Callable[[bytes, int], int]
 
