@@ -62,7 +62,7 @@ class DeletedRange(NamedTuple):
 
 
 def list_order(path: bytes) -> int:
-    """The order of a list's elements, whose paths nobody sees."""
+    """The order of a list's elements. SELECT does not show their paths."""
     return UUID(bytes=path).time
 
 

@@ -34,7 +34,7 @@ def test_any_lag_gives_the_same_history(
 
 
 def check(backlog: Backlog, cuts: set[int], lag: int, fold_settings: FoldSettings) -> None:
-    """A job that is never behind knows the schemas so far, and folds each record alone."""
+    """A job without lag knows the schemas so far, and folds each record alone."""
     count = len(backlog.made)
     known = [backlog.catalog(made.schema + 1) for made in backlog.made]
     live = NEVER_PURGE._replace(reorder_ms=fold_settings.reorder_ms)
