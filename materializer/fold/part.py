@@ -133,6 +133,7 @@ class Part(ChunkFold):
 
     def _end_rows(self, table: TableFold, message: RawMessage, arrival_ms: int, second: int) -> None:
         """Delete all rows, if the state may have some that this TRUNCATE or DROP ends."""
+        table.migrate_rows(second)  # the schema is older than the end
         self._repairs.fail_all()
         is_first = self._truncations.apply(message, arrival_ms, self._watermarks.awaited_hosts())
         cause: Cause = "drop" if message.kind == "drop" else "truncate"
