@@ -40,16 +40,13 @@ EXPLANATIONS = {
     ),
     Code.CHANGE_TOPIC_RECREATED: Explanation(
         "Change topic deleted",
-        meaning="""A change topic does not exist any more, or has another id: it was deleted, and created again by
-        someone or by this job. The rows that it had are missing. The table's raw partitions stop before they send
-        anything into the new topic; all other tables go on. The job compares the ids every 10 seconds and when it
-        starts, so it also notices what happened while it was stopped.""",
-        cause="""Someone deleted the topic, or a tool did that manages topics. The broker may have created it again with
-        its default number of partitions (`auto.create.topics.enable`).""",
-        fix="""Look at the topic with `kafka-topics.sh --describe`. If its number of partitions or settings are wrong,
-        delete it: the job creates it again with `kafka.change_partitions`. Then run `cassandra-materializer resend
-        KEYSPACE.TABLE --yes` and `cassandra-materializer retry`: the job sends every row again, as an `r`
-        ([how](../guides/recover.md#a-change-topic-was-deleted)).""",
+        meaning="""A change topic was deleted, and perhaps created again. Its rows are missing. The raw partitions stop
+        before they send anything to the new topic. The job looks every 10 seconds, and when it starts.""",
+        cause="""A person or a tool deleted the topic. Brokers may create it again by themselves
+        (`auto.create.topics.enable`).""",
+        fix="""If the topic's partitions or settings are wrong, delete it: the job creates it again. Then run
+        `cassandra-materializer resend KEYSPACE.TABLE --yes` and `cassandra-materializer retry`. The job sends every row
+        again, as an `r` ([how](../guides/recover.md#a-change-topic-was-deleted)).""",
     ),
     Code.STATE_DAMAGED: Explanation(
         "Damaged state",

@@ -44,7 +44,9 @@ class TopicCache:
     def write(self, table: str, topics: Mapping[SchemaKey, ChangeTopic]) -> None:
         """Store them durably, before a plan uses them."""
         if topics != self.read(table):
-            entries = [[table_id.hex(), digest.hex(), *topic] for (table_id, digest), topic in topics.items()]
+            entries = [  # without Kafka's ids of the topics, which the planner looks up
+                [table_id.hex(), digest.hex(), *topic[:-1]] for (table_id, digest), topic in topics.items()
+            ]
             text = json.dumps({"format": FORMAT_VERSION, "topics": entries}, separators=(",", ":"))
             self._store.write(self._path(table), text.encode())
             self._known[table] = dict(topics)

@@ -14,10 +14,11 @@ from cassandra_storage.clustering import ClusteringBound
 from cassandra_storage.clustering import Kind as BoundKind
 from cassandra_storage.deletion import DeletionTime, LivenessInfo, RangeTombstone
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cdc_messages import raw, repairs, snapshots, tables, wire
+from cdc_messages import raw, repairs, snapshots, tables, watermarks, wire
 from cdc_messages.changes import Cause, RowChange, Source
 from cdc_messages.envelope import ChangeEncoder, key_schema, schema_text, value_schema
 from cdc_messages.raw import RawMessage
+from cdc_messages.watermarks import TableWatermark, Watermark
 from materializer.fold.gaps import DeadLetter
 from materializer.output import dead_letters
 from materializer.records import RawPartition
@@ -217,10 +218,38 @@ def read_dead_letters(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN
     return plain(dead_letters._decode(headers, LETTER.key, LETTER.value or b""))
 
 
+WATERMARK = Watermark(
+    HOST,
+    WRITTEN_US,
+    1_794_999_000_000,
+    4096,
+    {
+        b"\x11" * 16: TableWatermark(b"\x22" * 16, WRITTEN_US),
+        b"\x33" * 16: TableWatermark(b"\x44" * 16, WRITTEN_US - 5),
+    },
+)
+
+
+def make_watermarks() -> list[Vector]:
+    """A host's watermark, of a table that is as far as the host and of one that is behind it."""
+    [(key, value)] = watermarks.encode(WATERMARK)
+    return [Vector("key", key, plain(key)), Vector("watermark", value, _watermark(value))]
+
+
+def read_watermarks(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN401 - JSON
+    return plain(data[name]) if name == "key" else _watermark(data[name])
+
+
+def _watermark(value: bytes) -> Any:  # noqa: ANN401 - JSON
+    read = watermarks.decode(value)
+    return plain({**read._asdict(), "tables": {key.hex(): table._asdict() for key, table in read.tables.items()}})
+
+
 FORMATS = (
     Format("dead-letters", (), make_dead_letters, read_dead_letters),
     Format("raw-messages", ("cdc_messages/raw.py",), make_raw, read_raw),
     Format("steps", ("cdc_messages/snapshots.py", "cdc_messages/repairs.py"), make_steps, read_steps),
     Format("tables-topic", ("cdc_messages/tables.py",), make_tables, read_tables),
     Format("change-messages", (), make_changes, read_changes),
+    Format("watermarks", ("cdc_messages/watermarks.py",), make_watermarks, read_watermarks),
 )
