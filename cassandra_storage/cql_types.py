@@ -119,6 +119,7 @@ class _Parser:
         self._names = names
         self._within = within
         self._depth = depth
+        self._frozen = 0  # how many `frozen` are around the type: they are no types of their own
 
     def read_whole(self) -> CqlType:
         type_ = self.read_type()
@@ -127,7 +128,7 @@ class _Parser:
 
     def read_type(self) -> CqlType:
         self._names.count += 1
-        if self._depth > DEEPEST or self._names.count > _MOST:
+        if self._depth > DEEPEST or self._frozen > DEEPEST + 1 or self._names.count > _MOST:
             raise FormatError(f"a CQL type nested more than {DEEPEST} deep or of more than {_MOST} types")
         self._depth += 1
         type_ = self._read_type()
@@ -152,9 +153,12 @@ class _Parser:
 
     def _read_parametric(self, name: str) -> CqlType:
         self._tokens.expect("<")
-        self._depth -= name == "frozen"  # it is no type of its own
+        is_frozen = name == "frozen"
+        self._depth -= is_frozen
+        self._frozen += is_frozen
         first = self.read_type()
-        self._depth += name == "frozen"
+        self._depth += is_frozen
+        self._frozen -= is_frozen
         match name:
             case "frozen":
                 if isinstance(first, NativeType | CustomType):

@@ -76,6 +76,7 @@ def parse_type_name(text: str) -> NamedType:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._tokens = TypeTokens(text, _TOKEN, "not the name of a type")
+        self._frozen = 0  # how many FrozenTypes are around the type: they are no types of their own
 
     def read_whole(self) -> NamedType:
         found = self.read(0)
@@ -83,7 +84,7 @@ class _Parser:
         return found
 
     def read(self, depth: int) -> NamedType:
-        if depth > DEEPEST:
+        if depth > DEEPEST or self._frozen > DEEPEST + 1:
             raise FormatError(f"a type nested more than {DEEPEST} deep")
         start = self._tokens.at
         name = self._tokens.next_of("name")
@@ -96,7 +97,10 @@ class _Parser:
         if short == "VectorType":
             return NamedType(self._vector(depth))
         if short in _PARAMETERS or short in ("TupleType", "CompositeType"):
-            inner = self._types(depth - (short == "FrozenType"))  # it is no type of its own
+            is_frozen = short == "FrozenType"
+            self._frozen += is_frozen
+            inner = self._types(depth - is_frozen)
+            self._frozen -= is_frozen
             if len(inner) != _PARAMETERS.get(short, len(inner)) or not inner:
                 raise self._tokens.error()
             return self._made(short, inner, start)

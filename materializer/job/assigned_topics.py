@@ -107,11 +107,11 @@ class AssignedTopics:
             avros.append(avro_schemas(self._prefix, from_json(each.json), avros))
         known = [
             cached.get((each.table_id, each.digest)) or self._look_up(newest, avro, (each.table_id, each.digest))
-            for each, avro in zip(schemas[:-1], avros, strict=False)
+            for each, avro in zip(schemas, avros, strict=True)
         ]
         new = new_schemas(schemas, known)
         found: list[ChangeTopic | None] = []
-        for place, topic in enumerate([*known, None]):
+        for place, topic in enumerate([*known[:-1], None]):  # the newest is asked for each time
             found.append(self._ask(newest, avros, found) if topic is None and place in new else topic)
         return found
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
+_SPARKS_OWN = ("org.apache.spark", "java.", "py4j.", "at ", "File ", "raise ")  # lines that are no task's exception
 _QUERY = "=== Streaming Query ==="  # what follows is the query's plan, the same for every error
 # What a busy machine, a lost machine or a lost connection does, in Spark's words and in plain ones.
 _TRANSIENT = tuple(
@@ -85,7 +86,7 @@ def spark_failed(error: BaseException) -> CdcError:
     text, _, _ = str(error).partition(_QUERY)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if "Error" in line.partition(":")[0] or "Exception" in line.partition(":")[0]]
-    python = [line for line in raised if not line.startswith(("org.apache.spark", "java.", "py4j.", "at ", "File "))]
+    python = [line for line in raised if not line.startswith(_SPARKS_OWN)]
     reason = (python or raised or lines or [type(error).__name__])[-1][:500]
     # Of an exception of a task only the class counts: its words may be about anything.
     told = reason.partition(":")[0] if python else f"{type(error).__name__} {text}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.stack import Stack
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]  # the first test plays all stories
+pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]  # the first test plays all stories
 
 PAUSE = 5.0  # more than a heartbeat, and a batch of the job
 

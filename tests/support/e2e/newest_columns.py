@@ -27,7 +27,7 @@ def _projected(change: Change, newest: Change) -> Change:
     value, last = _value(change), _value(newest)
     names = (last["after"] or last["before"]).keys()
     images = {which: value[which] and {name: value[which].get(name) for name in names} for which in ("before", "after")}
-    return replace(change, value=value | images)
+    return replace(change, value=value | images, as_written=change.as_written or value)
 
 
 def _value(change: Change) -> Record:

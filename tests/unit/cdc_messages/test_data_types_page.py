@@ -26,7 +26,7 @@ PAGE = (project_root() / "docs" / "reference" / "data-types.md").read_text()
 ROWS = {
     row[0]: tuple(cell.strip("`") for cell in row[1:4])
     for row in (line.strip("| ").split(" | ") for line in PAGE.splitlines() if re.match(r"\| [a-z].* \| ", line))
-    if row[2].startswith("`")
+    if len(row) > 2 and row[2].startswith("`")
 }
 ADDRESS = UserType("shop", "address", ("street", "zip"), (NativeType("text"), NativeType("text")), is_multi_cell=False)
 

@@ -296,7 +296,7 @@ def test_the_documentations_message_is_of_this_format() -> None:
 
 def test_the_documentations_table_schema_is_of_this_format() -> None:
     page = (project_root() / "docs" / "reference" / "raw-topics.md").read_text()
-    (schema,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (schema,) = re.findall(r"```json\n(.*?)```", page.partition("## Table schemas")[2], re.DOTALL)
     assert tables.from_json(schema.encode()).qualified_name == "shop.orders"
 
 

@@ -18,7 +18,7 @@ from tests.support.materializer.mutants import seed as put_defect
 from verify.model.cql_text import cql
 from verify.model.generator import Course, Generator
 from verify.model.kinds import DOUBLE, INT, TEXT, frozen, list_of, map_of, native, set_of, tuple_of, user, vector_of
-from verify.model.mutants import IN_PUBLISHER, IN_SNAPSHOT, NAMES, OWN, SKIP
+from verify.model.mutants import BESIDE_BAD_TABLES, IN_BACKLOGS, IN_PUBLISHER, IN_SNAPSHOT, NAMES, OWN, SKIP
 from verify.model.place import Place, Places
 from verify.model.shapes import TABLES, clustering_kinds, key_kinds, schema, steady_tables, tables_of
 from verify.model.shrink import Phases, complements, smallest
@@ -401,7 +401,7 @@ def test_a_problem_names_its_partition(line: str, place: Place | None) -> None:
 
 
 def test_the_mutants_of_the_whole_path_are_the_folds_and_its_own() -> None:
-    known = {mutant.name for mutant in (*MUTANTS, *OWN, *IN_PUBLISHER, *IN_SNAPSHOT)}
+    known = {mutant.name for mutant in (*MUTANTS, *OWN, *IN_BACKLOGS, *IN_PUBLISHER, *BESIDE_BAD_TABLES, *IN_SNAPSHOT)}
     assert {name for name in NAMES if name != SKIP} <= known
     assert {table.name for table in TABLES} >= {"plain", "wide", "lives", "hits"}
 
