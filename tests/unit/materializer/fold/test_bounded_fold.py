@@ -30,7 +30,7 @@ from tests.support.materializer.fold_checks import (
     timed_writes,
 )
 from tests.support.materializer.fold_run import FoldRun
-from tests.support.materializer.raw_builder import catalog_of, int_bytes
+from tests.support.materializer.raw_builder import TableWriter, catalog_of, int_bytes
 from tests.support.materializer.reorder_checks import REORDERING, check_reorder
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS
 from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert, static
@@ -38,7 +38,6 @@ from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert
 if TYPE_CHECKING:
     from cdc_messages.changes import RowChange
     from materializer.rows.settings import FoldSettings
-    from tests.support.materializer.raw_builder import TableWriter
 
 BOUNDS = st.integers(1, 5)
 TABLES = pytest.mark.parametrize("writer", WRITERS, ids=["forward", "reversed", "mixed", "single"])
@@ -199,7 +198,8 @@ def test_what_is_cut_is_finished_under_the_schema_it_was_begun_under() -> None:
     run.catalog = catalog_of(FORWARD.table, newer)
     changes = run.chunk(update).changes
     assert [(change.schema, change.after) for change in changes] == [(schema, {"st": b"t", "a": b"x"})] * (ROWS - 3)
+    run.writer = TableWriter(newer)
     for _ in range(2):  # what the first one begins beyond itself, the next one finishes
-        run.heartbeat(BASE_S * 1000)
+        run.heartbeat(BASE_S * 1000, clock=2**62)
     assert run.visible(KEY) == {(int_bytes(c),): {"st": b"t"} for c in range(ROWS)}
     assert CONTINUATION not in run.state.data

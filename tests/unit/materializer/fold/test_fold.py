@@ -22,6 +22,7 @@ from cdc_messages.changes import RowChange
 from cdc_program.errors import CdcError, Code
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.catalog import TableCatalog
+from tests.support.materializer.altered_table import HEARTBEAT, named
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, TABLE, catalog_of, int_bytes, raw_record
 from tests.support.materializer.table_statements import (
@@ -322,14 +323,14 @@ def test_a_dropped_column_leaves_the_images_and_what_is_newer_than_the_drop_stay
     folded = Folded()
     folded.chunk(insert(1, 1, a="x", b="y"), update(1, 2, b="only"))
     folded.catalog = catalog_of(TABLE, dropped)
-    assert images(folded.chunk(update(3, 1, a="z", b="newer"))) == [
+    assert images(folded.chunk(named(HEARTBEAT, folded.catalog), update(3, 1, a="z", b="newer"))) == [
         ("u", {"a": b"x", "b": b"y"}, {"a": b"x"}),
         ("d", {"b": b"only"}, None),
         ("u", {"a": b"x"}, {"a": b"z"}),
     ]
     assert folded.chunk(update(2, 3, b="older than the drop")) == []
     folded.catalog = catalog_of(TABLE, dropped, added_again)
-    assert images(folded.chunk(update(4, 1, a="w"))) == [
+    assert images(folded.chunk(named(HEARTBEAT, folded.catalog), update(4, 1, a="w"))) == [
         ("u", {"a": b"z"}, {"a": b"z", "b": b"newer"}),
         ("u", {"a": b"z", "b": b"newer"}, {"a": b"w", "b": b"newer"}),
     ]
