@@ -156,8 +156,8 @@ def test_what_comes_out_is_what_select_gives(rows: RawRows, servers: Servers) ->
     count = 0
     for row in selected:
         key = int.from_bytes(row["k"] or b"", "big")
-        for name in COLUMNS:
-            assert shown(COLUMNS[name], came[key][name]) == shown(COLUMNS[name], row[name]), (key, name)
+        for name, of in COLUMNS.items():
+            assert shown(of, came[key][name]) == shown(of, row[name]), (key, name)
             count += row[name] is not None
     assert count > ROWS * 45  # empty collections are null
 
