@@ -30,6 +30,7 @@ from tests.support.materializer.raw_builder import (
     TABLE,
     TEXT,
     WRITER,
+    TableWriter,
     as_image,
     catalog_of,
     column,
@@ -45,7 +46,6 @@ from tests.support.materializer.table_writes import FORWARD, WRITERS
 if TYPE_CHECKING:
     from materializer.records import RawRecord
     from materializer.rows.settings import FoldSettings
-    from tests.support.materializer.raw_builder import TableWriter
 
 KEY = int_bytes(1)
 START_S = 1_700_000_000
@@ -287,7 +287,8 @@ def test_an_altered_table_ends_it() -> None:
     run = FoldRun(WRITER)
     run.chunk(row({"a": b"x"}, 7), step("running"))
     altered = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", TEXT, ColumnKind.REGULAR)))
-    run.catalog = catalog_of(TABLE, altered)
+    run.catalog, run.writer = catalog_of(TABLE, altered), TableWriter(altered)
+    run.heartbeat(0, clock=2**62)
     run.chunk(step("ended"))
     assert run.visible(KEY) == {(int_bytes(5),): {"a": b"x"}}
 
