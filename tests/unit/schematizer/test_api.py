@@ -147,7 +147,7 @@ def test_lookup(registry: Registry, subject: str) -> None:
         ("POST", "/subjects/bomb-value/versions", {"schema": BOMB}, 422, 42201),
         ("POST", "/compatibility/subjects/wide/versions", {"schema": union("B")}, 422, 42201),
         ("POST", "/subjects/wide/versions", {"schema": union("B")}, 422, 42201),
-        ("GET", f"/schemas/ids/{10**30}", None, 422, 422),
+        ("GET", f"/schemas/ids/{10**30}", None, 404, 40403),
         ("POST", "/subjects/somebody/versions", {"schema": {"type": "int"}}, 422, 422),
         ("POST", "/subjects/somebody/versions", [], 422, 422),
         ("POST", "/subjects/somebody/versions", b"{", 400, 400),

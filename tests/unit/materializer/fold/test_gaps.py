@@ -205,18 +205,14 @@ def test_an_id_of_another_size() -> None:
         assert [letter.reason for letter in result.dead_letters] == ["damaged raw message: ValueError"]
 
 
-def test_what_a_changed_schema_makes_unreadable_in_the_buffer_is_put_aside() -> None:
+def test_what_a_changed_schema_would_make_unreadable_in_the_buffer_is_folded_before_it() -> None:
     for most in (1, 40_000):  # in parts, and whole
         folded = FoldRun(WRITER, FoldSettings(reorder_ms=1000, max_changes=most))
         folded.chunk(row(1, ms=10_000), row(2, key=OTHER, offset=1, ms=10_000))
         folded.catalog = catalog_of(TABLE, clustered(SMALLINT))
-        result = folded.heartbeat(20_000)
-        assert [(letter.key, letter.reason) for letter in result.dead_letters] == [
-            (ONE, "a smallint of 4 bytes"),
-            (OTHER, "a smallint of 4 bytes"),
-        ]
-        assert (result.changes, marks(folded)) == ([], 2)
+        assert not folded.heartbeat(20_000).dead_letters
         assert not folded.heartbeat(30_000).dead_letters
+        assert (len(folded.changes), marks(folded)) == (2, 0)
 
 
 def test_copies_are_put_aside_once() -> None:
