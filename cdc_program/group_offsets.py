@@ -36,8 +36,8 @@ def reason_of_timeout(consumer: Consumer, error: KafkaException) -> KafkaExcepti
     right on the group; otherwise the error itself. For a consumer without messages: it takes one event from its queue.
     """
     if error.args[0].code() == KafkaError._TIMED_OUT:  # noqa: SLF001
-        told = consumer.poll(0)
-        if told is not None and (reason := told.error()) is not None and not is_transient(reason):
+        event = consumer.poll(0)
+        if event is not None and (reason := event.error()) is not None and not is_transient(reason):
             return KafkaException(reason)
     return error
 

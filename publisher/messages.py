@@ -126,28 +126,6 @@ def _gap(table: PublishedTable, key: bytes, origin: Origin) -> OutgoingMessage:
     return OutgoingMessage(table, key, _message("gap", b"", table, origin, 0))
 
 
-def make_heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMessage:
-    """A heartbeat has no rows. Kafka has acknowledged the log before `origin`, and all data that was durable at `clock`
-    (µs).
-    """
-    return RawMessage(
-        kind="heartbeat",
-        update=b"",
-        messaging_version=origin.messaging_version,
-        table_id=table.id,
-        schema_digest=table.digest,
-        truncation_epoch=table.truncated_at,
-        host_id=origin.host_id,
-        segment=origin.segment,
-        file=origin.file,
-        position=origin.position,
-        index=0,
-        published_up_to_segment=origin.segment,
-        published_up_to_position=origin.position,
-        clock=clock,
-    )
-
-
 def make_rows_end(kind: TruncationKind, table: PublishedTable, host_id: bytes, end: RowsEnd) -> OutgoingMessage:
     """The message, for every raw partition, that nothing is left of what the host's log had of the table up to a
     place.

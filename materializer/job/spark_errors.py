@@ -89,8 +89,8 @@ def spark_failed(error: BaseException) -> CdcError:
     python = [line for line in raised if not line.startswith(_SPARKS_OWN)]
     reason = (python or raised or lines or [type(error).__name__])[-1][:500]
     # Of an exception of a task only the class counts: its words may be about anything.
-    told = reason.partition(":")[0] if python else f"{type(error).__name__} {text}"
-    words = next((words for pattern, words in _TRANSIENT if pattern.search(told)), "")
+    evidence = reason.partition(":")[0] if python else f"{type(error).__name__} {text}"
+    words = next((words for pattern, words in _TRANSIENT if pattern.search(evidence)), "")
     kind = SparkInterruptedError if words else CdcError
     return kind(
         Code.SPARK_FAILED,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +17,7 @@ from materializer.kafka import TopicReader
 from publisher.cdc_raw import list_cdc_segments
 from publisher.inflight import PendingPosition
 from publisher.position import Positions
+from tests.support.publisher.flaky_registry import FlakyRegistry
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import Sent, SentSchemas, open_consumer
 
@@ -36,34 +34,11 @@ ANSWER_SECONDS = 30.0
 SYNC_SECONDS = 1.5  # the tests' commit log syncs once a second
 
 
-class _Registry(BaseHTTPRequestHandler):
-    """The part of a registry that registering needs."""
-
-    def do_GET(self) -> None:
-        self._answer(200, [])
-
-    def do_POST(self) -> None:
-        schema = json.loads(self.rfile.read(int(self.headers["content-length"])))["schema"]
-        self._answer(200, {"id": 7, "version": 1, "subject": "any", "schema": schema})
-
-    def _answer(self, status: int, body: object) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/vnd.schemaregistry.v1+json")
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="session")
 def registry_url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    """A registry that registers every schema."""
+    with FlakyRegistry() as registry:
+        yield registry.url
 
 
 @pytest.fixture

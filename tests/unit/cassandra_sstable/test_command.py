@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner, Result
 
-from cassandra_sstable.cli import group
 from cassandra_sstable.schemas import read_data_folder
 from cassandra_storage.sstable_name import DATA
+from tests.support.cassandra_sstable.command import lines, sstable
 from tests.support.vectors import indexed_sstables, sstables
 from tests.support.workload.tables import tables
 
@@ -20,17 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_files.sstables import SSTableFile
-
-
-def sstable(*arguments: object, status: int = 0) -> Result:
-    """Calls cassandra-sstable in this process."""
-    result = CliRunner().invoke(group, [str(argument) for argument in arguments])
-    assert result.exit_code == status, result.output
-    return result
-
-
-def lines(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def one(form: str, table: str) -> SSTableFile:

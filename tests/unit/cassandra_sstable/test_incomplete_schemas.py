@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner, Result
 
 from cassandra_files.sstables import SSTable, find_sstables
 from cassandra_files.table_sstables import TableSSTables
-from cassandra_sstable.cli import group
 from cassandra_sstable.schemas import Schemas
 from cassandra_storage.errors import FormatError, UnsupportedError
 from cassandra_storage.marshal import user_types
 from cdc_messages.schema_file import SchemaFiles
+from tests.support.cassandra_sstable.command import lines, sstable
 from tests.support.vectors import index_sstables
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def sstable(*arguments: object, status: int = 0) -> Result:
-    """Calls cassandra-sstable in this process."""
-    result = CliRunner().invoke(group, [str(argument) for argument in arguments])
-    assert result.exit_code == status, result.output
-    return result
-
-
-def lines(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def table_folder(keyspace: str, table: str) -> Path:
