@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PROGRAMS = tuple(name for name in PACKAGES if name != "local_stack")
 CHECKOUT = ("local_stack", "tests", *CHECKOUT_PACKAGES)
 RUN_OTHER_TESTS = {
+    "tests/unit/materializer/fold/test_backlog_mutants.py",  # to see that each finds a seeded defect
     "tests/unit/materializer/fold/test_mutants.py",  # to see that each finds a seeded defect
     "tests/unit/materializer/fold/test_native_fold.py",  # with the native core and the Python code side by side
 }

@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
     ConfigResource,
     NewTopic,
-    ResourcePatternType,
     ResourceType,
 )
 
@@ -25,6 +18,7 @@ from cdc_messages.topics import raw_topic, tables_topic
 from local_stack.servers.kafka import KafkaBroker
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import int_value, rows
+from tests.support.publisher.topic_faults import AUTHORIZER, configure, delete, give_back, take_away
 from tests.support.small_disk import fill, small_disk
 
 if TYPE_CHECKING:
@@ -48,11 +42,6 @@ MADE = {
     "cleanup.policy": "delete",
     "retention.ms": str(14 * 24 * 3_600_000),
     "max.message.bytes": str(32 * 1024 * 1024),
-}
-ANYBODY = "User:ANONYMOUS"
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
 }
 
 
@@ -200,14 +189,6 @@ def configuration(admin: AdminClient, topic: str) -> dict[str, str]:
     return {name: entry.value for name, entry in entries.items()}
 
 
-def delete(admin: AdminClient, topic: str) -> None:
-    admin.delete_topics([topic])[topic].result(SECONDS)
-    deadline = time.monotonic() + SECONDS
-    while topic in admin.list_topics().topics:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def test_a_message_that_is_too_large_waits_until_the_topic_takes_it(
     publisher: PublisherProcess, table: Table, admin: AdminClient
 ) -> None:
@@ -222,12 +203,6 @@ def test_a_message_that_is_too_large_waits_until_the_topic_takes_it(
     goes_on(publisher)
     table.wait()
     assert publisher.stop() == 0
-
-
-def configure(admin: AdminClient, topic: str, name: str, value: str) -> None:
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
 
 
 class TestRights:
@@ -260,21 +235,3 @@ class TestRights:
         table.write()
         table.wait()
         assert publisher.stop() == 0
-
-
-def place_of(topic: str) -> tuple[ResourceType, str, ResourcePatternType, str, str]:
-    return ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, ANYBODY, "*"
-
-
-def take_away(admin: AdminClient, topic: str, right: str) -> None:
-    """Anybody may do all but this with the topic."""
-    denied = AclOperation[right]
-    for operation, kind in ((AclOperation.ALL, AclPermissionType.ALLOW), (denied, AclPermissionType.DENY)):
-        [done] = admin.create_acls([AclBinding(*place_of(topic), operation, kind)]).values()
-        done.result(SECONDS)
-
-
-def give_back(admin: AdminClient, topic: str, right: str) -> None:
-    denied = AclBindingFilter(*place_of(topic), AclOperation[right], AclPermissionType.DENY)
-    [done] = admin.delete_acls([denied]).values()
-    done.result(SECONDS)

@@ -20,10 +20,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cdc_messages import raw
 from cdc_messages.topics import raw_topic
 from local_stack.servers.kafka import KafkaBroker
-from tests.servers.publisher.test_broker_faults import AUTHORIZER, configure, delete, give_back, take_away
 from tests.support.publisher.flaky_registry import FlakyRegistry
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import open_consumer
+from tests.support.publisher.topic_faults import AUTHORIZER, configure, delete, give_back, take_away
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

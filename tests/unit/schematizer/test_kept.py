@@ -57,7 +57,7 @@ def test_the_rest_interface_says_what_is_wrong(
 
 
 def test_watson_says_what_is_wrong(client: TestClient) -> None:
-    assert client.get(f"{WATSON_PATH}/schemas/{NUMBER}").status_code == 422
+    assert client.get(f"{WATSON_PATH}/schemas/{NUMBER}").status_code == 404
     form = {"owner": LONG, "csrf_token": token_of(client.get("/sign-in/").text)}
     answer = client.post(f"{WATSON_PATH}/namespaces/cdc.shop", data=form)
     assert answer.status_code == 422

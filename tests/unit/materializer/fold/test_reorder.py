@@ -14,7 +14,7 @@ from cassandra_storage.schema import DroppedColumn
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, record
 from tests.support.materializer.fold_run import FoldRun, events
-from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
+from tests.support.materializer.raw_builder import TableWriter, catalog_of, int_bytes, raw_record
 from tests.support.materializer.reorder_checks import BASE_MS, REORDERING, buffered, check_reorder
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, PARTITIONS
 
@@ -137,4 +137,7 @@ def test_a_buffered_write_is_read_by_the_schema_that_it_was_written_with() -> No
     run.chunk(raw_record(KEY, "row", row, timestamp_ms=BASE_MS, writer=FORWARD))
     run.catalog = catalog_of(FORWARD.table, without_b)
     run.heartbeat(BASE_MS + 3000)
-    assert [event.after for event in events(run.changes)] == [{"a": b"x"}]
+    assert [event.after for event in events(run.changes)] == [{"a": b"x", "b": b"y"}]
+    run.writer = TableWriter(without_b)
+    run.heartbeat(BASE_MS + 6000, clock=2**62)
+    assert [event.after for event in events(run.changes)] == [{"a": b"x", "b": b"y"}, {"a": b"x"}]
