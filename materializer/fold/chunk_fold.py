@@ -110,9 +110,12 @@ class ChunkFold(ABC):
         """The native core's plan of the table that the state is of; None if the Python code must fold everything."""
         if not self._may_be_native or self._settings.reorder_ms:
             return None
-        if self._in_force is not None and self._in_force.schema is None:
-            return None  # the first message says which schema it is
-        table_id = shown_table_id(self._overlay) or next(reversed(list(self._catalog.newest)), None)
+        table_id = shown_table_id(self._overlay)
+        if table_id is None and self._in_force is not None:
+            if self._in_force.schema is None:
+                return None  # the first message says which schema it is
+            table_id = self._in_force.schema.table_id  # a later table of that name may have messages, too
+        table_id = table_id or next(reversed(list(self._catalog.newest)), None)
         if table_id is None or (table_id, self._catalog.newest.get(table_id, b"")) not in self._catalog.schemas:
             return None
         return self._catalog.native_plan(table_id)

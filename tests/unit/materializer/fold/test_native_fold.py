@@ -22,7 +22,7 @@ from tests.support.materializer.both_folds import Counts, fold_both
 from tests.support.materializer.fold_checks import EXAMPLES, check_batches, check_order_independence, check_step_by_step
 from tests.support.materializer.history import raw_partitions
 from tests.support.materializer.history.run import check_history
-from tests.support.materializer.history.steps import History, histories
+from tests.support.materializer.history.steps import History, Recreate, Write, histories
 from tests.support.materializer.plain_messages import check_damaged_messages, check_plain_messages
 from tests.support.materializer.raw_builder import CATALOG, TABLE, int_bytes, raw_record
 from tests.support.materializer.table_writes import WRITERS
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdc_messages.raw import Kind
+    from tests.support.materializer.history.steps import Step
     from tests.support.materializer.raw_builder import TableWriter
 
 pytestmark = pytest.mark.skipif(not IS_NATIVE, reason="the native core is not compiled, or turned off")
@@ -84,6 +85,11 @@ def test_purges_and_late_writes(writer: TableWriter, data: st.DataObject) -> Non
 @given(histories)
 def test_histories(history: History) -> None:
     check_history(history)
+
+
+def test_a_new_state_begins_with_a_table_that_was_replaced_since() -> None:
+    steps: list[Step] = [Write(0, 0, ()), Recreate(shape=0), Write(0, 0, ())]
+    check_history(History(shape=0, partitions=1, is_stepwise=False, is_reversed=False, steps=steps))
 
 
 @settings(GENERATED, max_examples=8 * EXAMPLES)
