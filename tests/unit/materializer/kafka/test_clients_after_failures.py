@@ -108,6 +108,9 @@ def test_positions_are_asked_of_a_new_consumer_after_a_failure(monkeypatch: pyte
                 raise KafkaException(KafkaError(TIMED_OUT))
             return asked
 
+        def poll(self, _timeout: float) -> None:
+            """It has received no error."""
+
     monkeypatch.setattr(positions, "Consumer", FakeConsumer)
     group = GroupPositions(KafkaSettings(), "g")
     raw_partition = RawPartition(TOPIC, 0)
