@@ -14,8 +14,7 @@ import structlog
 from cdc_messages.tables import from_json
 from cdc_messages.topics import change_topic
 from cdc_program.errors import CdcError, Code
-from materializer.job.avro_schemas import AvroSchemas, avro_schemas, can_follow
-from materializer.job.change_topics import new_schemas
+from materializer.job.change_topics import avro_schemas_of, misread_topics, new_schemas
 from materializer.job.plan import ChangeTopic
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.schema import TableMetadata
     from cdc_program.topic_assignment import AssignedTopic
+    from materializer.job.avro_schemas import AvroSchemas
     from materializer.job.change_topics import Registry
     from materializer.job.plan import TableSchema
     from materializer.job.topic_cache import SchemaKey, TopicCache
@@ -102,9 +102,7 @@ class AssignedTopics:
     def _assign(
         self, newest: TableMetadata, schemas: Sequence[TableSchema], cached: Mapping[SchemaKey, ChangeTopic]
     ) -> list[ChangeTopic | None]:
-        avros: list[AvroSchemas] = []
-        for each in schemas:
-            avros.append(avro_schemas(self._prefix, from_json(each.json), avros))
+        avros = avro_schemas_of(self._prefix, schemas)
         known = [
             cached.get((each.table_id, each.digest)) or self._look_up(newest, avro, (each.table_id, each.digest))
             for each, avro in zip(schemas, avros, strict=True)
@@ -118,17 +116,9 @@ class AssignedTopics:
     def _ask(
         self, newest: TableMetadata, avros: Sequence[AvroSchemas], former: Sequence[ChangeTopic | None]
     ) -> ChangeTopic:
-        """Ask for the topic of the schema that follows those with the `former` topics.
-
-        Not one with messages that readers of the schema would misread, as after a user type's fields have swapped their
-        names. The registry compares schemas by names, and does not see that.
-        """
+        """Ask for the topic of the schema that follows those with the `former` topics: none of `misread_topics`."""
         avro = avros[len(former)]
-        excluded = {
-            topic.name
-            for before, topic in zip(avros, former, strict=False)
-            if topic is not None and not can_follow(avro.value, before.value)
-        }
+        excluded = misread_topics(avros, former)
         namespace = f"{self._prefix}.{newest.keyspace}"
         assigned = self._assigner.assign(namespace, newest.name, avro.key, avro.value)
         if assigned.name in excluded:

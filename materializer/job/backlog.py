@@ -70,10 +70,11 @@ class _PartitionBacklog:
 
     def has_work(self, heartbeats: Sequence[Heartbeat], now: float) -> bool:
         """Whether these heartbeats may change something in the state."""
+        if self.is_new:
+            return False
         newest_ms = max(each.timestamp_ms for each in heartbeats)
-        if self.is_new or self.is_due_at(newest_ms):
-            return not self.is_new
-        assert self.rest is not None
+        if self.rest is None or self.is_due_at(newest_ms):
+            return True
         if not self.rest.hosts.issuperset(each.host for each in heartbeats):
             return True
         purge_ms = self.rest.purge_ms

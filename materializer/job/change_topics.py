@@ -55,6 +55,26 @@ def new_schemas(schemas: Sequence[TableSchema], known: Sequence[ChangeTopic | No
     }
 
 
+def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema]) -> list[AvroSchemas]:
+    """The Avro schemas of a table's schemas, which come from the oldest to the newest."""
+    avros: list[AvroSchemas] = []
+    for each in schemas:
+        avros.append(avro_schemas(prefix, from_json(each.json), avros))
+    return avros
+
+
+def misread_topics(avros: Sequence[AvroSchemas], former: Sequence[ChangeTopic | None]) -> set[str]:
+    """Those of the `former` schemas' topics whose messages readers of the following schema would misread, as after a
+    user type's fields have swapped their names. The registry compares schemas by names, and does not see that.
+    """
+    avro = avros[len(former)]
+    return {
+        topic.name
+        for before, topic in zip(avros, former, strict=False)
+        if topic is not None and not can_follow(avro.value, before.value)
+    }
+
+
 class ChangeTopics:
     """Finds change topics in the registry. Registers schemas and creates topics only for new schemas."""
 
@@ -75,22 +95,15 @@ class ChangeTopics:
         each table id in any case. Others are only looked up: registering never goes back. CdcError REGISTRY_UNREACHABLE
         or REGISTRY_REFUSED.
         """
-        known = self._find_each(schemas, frozenset())
-        return self._find_each(schemas, new_schemas(schemas, known))
+        avros = avro_schemas_of(self._prefix, schemas)
+        known = self._find_each(avros, frozenset())
+        return self._find_each(avros, new_schemas(schemas, known))
 
-    def _find_each(self, schemas: Sequence[TableSchema], new: Collection[int]) -> tuple[ChangeTopic | None, ...]:
+    def _find_each(self, avros: Sequence[AvroSchemas], new: Collection[int]) -> tuple[ChangeTopic | None, ...]:
         """new: the places of the schemas that are registered if they cannot be found."""
-        earlier: list[AvroSchemas] = []
         topics: list[ChangeTopic | None] = []
-        for place, each in enumerate(schemas):
-            avro = avro_schemas(self._prefix, from_json(each.json), earlier)
-            excluded = {
-                topic.name
-                for former, topic in zip(earlier, topics, strict=True)
-                if topic is not None and not can_follow(avro.value, former.value)
-            }
-            topics.append(self._find(avro, excluded, is_new=place in new))
-            earlier.append(avro)
+        for place, avro in enumerate(avros):
+            topics.append(self._find(avro, misread_topics(avros, topics), is_new=place in new))
         return tuple(topics)
 
     def _find(self, avro: AvroSchemas, excluded: set[str], *, is_new: bool) -> ChangeTopic | None:

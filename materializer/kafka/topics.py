@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import logged_admin
+from cdc_program.kafka_errors import is_transient
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
 from materializer.kafka.unread import Retention
 from materializer.records import RawPartition, TopicShape
@@ -87,7 +88,7 @@ class Topics:
                 try:
                     found[RawPartition(at.topic, at.partition)] = _answer_of(answer).offset
                 except KafkaException as error:
-                    if kafka_error("list the offsets of the raw topics", error).code is not Code.KAFKA_UNREACHABLE:
+                    if not is_transient(error.args[0]):
                         raise
         if len(found) < len(partitions):
             self._admin = _client(self._settings)
