@@ -15,8 +15,9 @@ from cdc_messages.errors import MessageError
 from cdc_messages.topics import watermarks_topic
 from materializer.commands.stored_partitions import read_positions
 from materializer.fold.publishers import decode_watermark
+from materializer.fold.reorder import has_buffered
 from materializer.kafka import TopicReader, Topics
-from materializer.rows.keys import PUBLISHER, PUBLISHER_END, REORDER_TIMER, REORDER_TIMER_END
+from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 
 if TYPE_CHECKING:
     from cdc_program.settings import MaterializerSettings, Settings
@@ -36,7 +37,7 @@ class CaughtUp(NamedTuple):
         """Everything in the nodes' logs up to this time (µs) is folded, as far as the watermarks and the state say it;
         0 without publishers, and while writes wait in the reorder buffer.
         """
-        if next(state.scan(REORDER_TIMER, REORDER_TIMER_END), None) is not None:
+        if has_buffered(state):
             return 0
         forgotten = {host.bytes for host in settings.forgotten_publishers}
         stored = {key[1:]: decode_watermark(value).clock_us for key, value in state.scan(PUBLISHER, PUBLISHER_END)}
