@@ -23,10 +23,10 @@ help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "make verify WHAT=..."
-	@$(PYTHON) -m verify
+	@$(PYTHON) -m dev.verify
 	@echo
 	@echo "make bench NAME=..."
-	@$(PYTHON) -m bench
+	@$(PYTHON) -m dev.bench
 	@echo
 	@echo "Variables:"
 	@echo "  PYTHON      the Python to install with, 3.11 or newer (default: python3)"
@@ -39,24 +39,24 @@ help: ## Show this help
 	@echo "  The names in brackets after a verify or bench program are its variables."
 
 preflight: ## Check this machine: what is missing, and the command that fixes it; 1 s
-	@$(PYTHON) -m local_stack.install.preflight
+	@$(PYTHON) -m dev.local_stack.install.preflight
 
 install: ## Install Python packages, Java and jars into .local, compile the core (demo and test do it too); 1 min
-	@$(PYTHON) -m local_stack.install.bootstrap
+	@$(PYTHON) -m dev.local_stack.install.bootstrap
 
 demo: install ## Run a story, a load and a comparison on a real Cassandra, Kafka and Spark; 2 min
-	@$(PY) -m local_stack.demo.demo
+	@$(PY) -m dev.local_stack.demo.demo
 
 stack: install ## Start the same servers and programs, and stay until Ctrl-C
-	@$(PY) -m local_stack.demo.stack_command
+	@$(PY) -m dev.local_stack.demo.stack_command
 
 follow: ## Print the changes of the running stack, before and after: make follow TABLE=shop.orders
 	@$(INSTALLED)
-	@$(PY) -m local_stack.clients.follow $(FOLLOW_ARGS)
+	@$(PY) -m dev.local_stack.clients.follow $(FOLLOW_ARGS)
 
 cqlsh: ## Open a CQL shell on the running stack
 	@$(INSTALLED)
-	@$(PY) -m local_stack.clients.cqlsh
+	@$(PY) -m dev.local_stack.clients.cqlsh
 
 test: install ## Run all tests, four at a time; tests that need servers start them; 15 min
 	@$(PY) -m tests.support.make_spark_classes & \
@@ -73,42 +73,42 @@ exhaustive: install ## Run the tests that are too slow for every run: older vers
 	@CDC_EXHAUSTIVE=1 $(PY) -m pytest -v -m exhaustive $(PYTEST_ARGS)
 
 verify: install ## Run a program that judges the project: make verify WHAT=model SEEDS=1 STATEMENTS=2000
-	@$(PY) -m verify $(WHAT)
+	@$(PY) -m dev.verify $(WHAT)
 
 bench: install ## Run a benchmark: make bench NAME=hot-paths
-	@$(PY) -m bench $(NAME)
+	@$(PY) -m dev.bench $(NAME)
 
 lint: install ## Check style, format, words, types and the direction of imports; 1 min
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(PY) -m tools.words
+	$(PY) -m dev.tools.words
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 
 docs: install ## Build the docs as a site into site/; fails on a warning, such as a link to a missing heading; 1 min
-	@$(PY) -m tools.docs_site
+	@$(PY) -m dev.tools.docs_site
 
 format: install ## Format the code and fix what ruff can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
 docs-reference: install ## Write the pages of docs that are generated from the code; 10 s
-	@$(PY) -m tools.reference
+	@$(PY) -m dev.tools.reference
 
 dist: install ## Build into dist/: wheels (x86-64, arm64), archives with their own Python, two for Spark's executors; 10 min
-	@$(PY) -m tools.distribution
+	@$(PY) -m dev.tools.distribution
 	@$(PY) -m materializer archive dist/materializer.tar.gz
 	@$(PY) -m transformer archive dist/transformer.tar.gz
 
 release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 release: install release-check dist ## Make a release in dist/: dist, sdist, bill of materials, checksums; uploads nothing; 12 min
-	@$(PY) -m tools.release finish
+	@$(PY) -m dev.tools.release finish
 
 release-check: install
-	@$(PY) -m tools.release check
+	@$(PY) -m dev.tools.release check
 
 freeze: install ## Write vectors of every format for this version into tests/vectors/releases; 5 s
-	@$(PY) -m tools.freeze
+	@$(PY) -m dev.tools.freeze
 
 clean: ## Remove what running leaves (.run and caches); what is installed stays
 	rm -rf .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cdc_native
-from local_stack.java.jars import KAFKA
-from local_stack.java.runtime import installed_jre, pypi_is_forced, system_java
-from local_stack.servers import spark_classes
-from local_stack.servers.cassandra_versions import VERSIONS
-from local_stack.servers.s3 import ENVIRONMENT
+from dev.local_stack.java.jars import KAFKA
+from dev.local_stack.java.runtime import installed_jre, pypi_is_forced, system_java
+from dev.local_stack.servers import spark_classes
+from dev.local_stack.servers.cassandra_versions import VERSIONS
+from dev.local_stack.servers.s3 import ENVIRONMENT
 from tests.scheduling import Scheduling
 
 if TYPE_CHECKING:

@@ -45,10 +45,10 @@ EXPLANATIONS = {
         meaning="The local stack lacks something. The message names it, and the command that fixes it.",
         cause="""There is no Java of the right version, no jars of Cassandra or Kafka, or no running stack (`make
         follow` and `make cqlsh` join the one of `make stack`); or an environment variable has an unknown value. A jar
-        whose SHA-256 is not in `local_stack/java/locks` was changed on its way.""",
+        whose SHA-256 is not in `dev/local_stack/java/locks` was changed on its way.""",
         fix="""Run that command. It installs into `.local`: remove a folder there to fetch it again. Jars come from
         Maven Central, or as the ivysettings.xml says that `CDC_IVY_SETTINGS` names. After a change of versions, `python
-        -m tools.jar_locks` and `python -m tools.python_lock` write the lock files.""",
+        -m dev.tools.jar_locks` and `python -m dev.tools.python_lock` write the lock files.""",
     ),
     Code.PROGRAM_UNREACHABLE: Explanation(
         "Program unreachable",

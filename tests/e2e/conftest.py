@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.clients.change_reader import ChangeReader
-from local_stack.demo import shop
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.clients.change_reader import ChangeReader
+from dev.local_stack.demo import shop
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.verify.model.__main__ import NO_SNAPSHOTS, TTL_IS_CAPPED
 from tests.support.e2e.evolution import KEYSPACE, Table
-from verify.model.__main__ import NO_SNAPSHOTS, TTL_IS_CAPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.addresses import Servers
     from tests.support.e2e.evolution import MakeTable
 
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.verify.model.push import BY_FILLER, SEGMENT_MIB
 from tests.support.e2e.audit_command import audit
 from tests.support.e2e.audited_table import NAME, PLANTED, causes, loaded, plant
-from verify.model.push import BY_FILLER, SEGMENT_MIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.audit_command import RunningAudit, audit
 from tests.support.e2e.audited_table import NAME, PLANTED, PLANTED_AGAIN, causes, loaded, plant
 from tests.support.e2e.replicas import TWICE, cut_off
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.programs import Setting
     from tests.support.e2e.audit_command import Audited
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200), pytest.mark.exhaustive]

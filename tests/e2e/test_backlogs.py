@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verify.model.backlog_check import Stopped, check_backlogs
-from verify.model.check import SINGLE, Run
-from verify.model.names_check import check_names
+from dev.verify.model.backlog_check import Stopped, check_backlogs
+from dev.verify.model.check import SINGLE, Run
+from dev.verify.model.names_check import check_names
 
 if TYPE_CHECKING:
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
 

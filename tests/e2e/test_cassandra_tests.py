@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verify.cassandra_tests.batch import Batch, Tools
-from verify.cassandra_tests.run import Sender
-from verify.cassandra_tests.source import FOLDER, case_names, read_case, read_classes
-from verify.model.check import SINGLE
-from verify.model.topic_settler import TopicSettler
+from dev.verify.cassandra_tests.batch import Batch, Tools
+from dev.verify.cassandra_tests.run import Sender
+from dev.verify.cassandra_tests.source import FOLDER, case_names, read_case, read_classes
+from dev.verify.model.check import SINGLE
+from dev.verify.model.topic_settler import TopicSettler
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.clients.change_reader import Change
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
-    from local_stack.servers.stack import Stack
-    from verify.cassandra_tests.run import Outcome
+    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.stack import Stack
+    from dev.verify.cassandra_tests.run import Outcome
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
 

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from local_stack.clients import cql
-from local_stack.clients.change_reader import ChangeReader
-from local_stack.clients.compare import compare
-from local_stack.clients.history import History
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.clients.change_reader import ChangeReader
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.clients.history import History
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.verify.model.duplicates import await_hints
+from dev.verify.model.push import pusher
 from tests.support.e2e.publisher_status import read_status
 from tests.support.filler.nodes import let_fillers_flush
-from verify.model.duplicates import await_hints
-from verify.model.push import pusher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from local_stack.clients.cql import CqlClient
+    from dev.local_stack.clients.cql import CqlClient
 
 log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200), pytest.mark.exhaustive]

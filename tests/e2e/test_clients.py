@@ -14,16 +14,16 @@ import pytest
 from rich.console import Console
 
 from cdc_messages.topics import change_topic
-from local_stack.demo import shop
-from local_stack.demo.demo import Demo
-from local_stack.demo.story import steps
+from dev.local_stack.demo import shop
+from dev.local_stack.demo.demo import Demo
+from dev.local_stack.demo.story import steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.clients.change_reader import ChangeReader
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
+    from dev.local_stack.clients.change_reader import ChangeReader
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.addresses import Servers
 
 pytestmark = pytest.mark.servers
 
@@ -60,7 +60,7 @@ def test_the_story_of_the_demo_comes_true(
 def test_confluents_deserializer_alone_reads_keys_and_values(
     client: CqlClient, servers: Servers, tmp_path: Path
 ) -> None:
-    """examples/consumer.py in Python's isolated mode, away from the project: the project cannot be imported."""
+    """docs/examples/consumer.py in Python's isolated mode, away from the project: the project cannot be imported."""
     client.execute(
         "CREATE KEYSPACE IF NOT EXISTS alone WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
     )
@@ -69,7 +69,14 @@ def test_confluents_deserializer_alone_reads_keys_and_values(
     client.execute("UPDATE alone.t SET v = v + {'third': 0.33} WHERE p = 1 AND c = 'one'")
     client.execute("DELETE FROM alone.t WHERE p = 1 AND c = 'one'")
     topic = change_topic(servers.topic_prefix, "alone", "t")
-    command = [sys.executable, "-I", str(ROOT / "examples" / "consumer.py"), servers.kafka, servers.registry, topic]
+    command = [
+        sys.executable,
+        "-I",
+        str(ROOT / "docs" / "examples" / "consumer.py"),
+        servers.kafka,
+        servers.registry,
+        topic,
+    ]
     wait_for_topic(servers, topic)
     lines = first_lines(command, 4, tmp_path)
     assert all(line.startswith("{'p': 1, 'c': 'one'} ") for line in lines)
@@ -80,7 +87,7 @@ def test_confluents_deserializer_alone_reads_keys_and_values(
 
 
 def wait_for_topic(servers: Servers, topic: str) -> None:
-    from local_stack.clients.change_reader import partition_count  # noqa: PLC0415
+    from dev.local_stack.clients.change_reader import partition_count  # noqa: PLC0415
 
     deadline = time.monotonic() + SECONDS
     while not partition_count(servers.kafka, topic):
@@ -96,12 +103,12 @@ def test_the_follower_prints_one_json_object_a_line(client: CqlClient, servers: 
     )
     client.execute("CREATE TABLE followed.t (p int PRIMARY KEY, v text) WITH cdc = true")
     client.execute("INSERT INTO followed.t (p, v) VALUES (1, 'a')")
-    follow = [sys.executable, "-m", "local_stack.clients.follow", "--table"]
+    follow = [sys.executable, "-m", "dev.local_stack.clients.follow", "--table"]
     with subprocess.Popen([*follow, "followed.t2"], stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("There is no table followed.t2 yet")
         process.kill()
-    shell = [sys.executable, "-m", "local_stack.clients.cqlsh", "-e", "UPDATE followed.t SET v = 'b' WHERE p = 1"]
+    shell = [sys.executable, "-m", "dev.local_stack.clients.cqlsh", "-e", "UPDATE followed.t SET v = 'b' WHERE p = 1"]
     subprocess.run(shell, cwd=ROOT, check=True, timeout=60)
     said = [json.loads(line) for line in first_lines([*follow, "followed.t", "--json"], 2, ROOT)]
     assert [(one["op"], one["key"], one["before"], one["after"]) for one in said] == [

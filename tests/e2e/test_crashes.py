@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients.compare import compare
-from local_stack.clients.history import History
-from local_stack.demo import shop
-from local_stack.demo.load import Load
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.clients.history import History
+from dev.local_stack.demo import shop
+from dev.local_stack.demo.load import Load
 from tests.support.e2e.drained import read_all_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.clients.change_reader import ChangeReader
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.change_reader import ChangeReader
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = pytest.mark.servers
 

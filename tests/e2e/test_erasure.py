@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from local_stack.clients import cql
-from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from materializer.store.rocksdb import LOCK
 from tests.support.e2e.erased_person import (
     DAY_SECONDS,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900), pytest.mark.exhaustive]
 

@@ -11,8 +11,8 @@ from tests.support.e2e.every_event import event_problems
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.clients.change_reader import ChangeReader
-    from local_stack.clients.cql import CqlClient
+    from dev.local_stack.clients.change_reader import ChangeReader
+    from dev.local_stack.clients.cql import CqlClient
 
 pytestmark = pytest.mark.servers
 

@@ -16,9 +16,9 @@ from tests.support.e2e.kafka_topics import read_all
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.stack import Stack
     from tests.support.e2e.evolution import MakeTable
 
 pytestmark = pytest.mark.servers

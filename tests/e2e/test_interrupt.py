@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local_stack.demo.demo import INTERRUPTED
+from dev.local_stack.demo.demo import INTERRUPTED
 
 pytestmark = pytest.mark.servers
 
@@ -55,7 +55,7 @@ def test_ctrl_c_during_the_start_leaves_no_process_behind(servers: int, tmp_path
     mark = uuid.uuid4().hex
     with (tmp_path / "output").open("w+") as output:
         demo = subprocess.Popen(
-            [sys.executable, "-m", "local_stack.demo.demo"],
+            [sys.executable, "-m", "dev.local_stack.demo.demo"],
             cwd=ROOT,
             env={**os.environ, MARK: mark, "CDC_SERVERS": str(tmp_path / "servers.json")},
             stdout=output,

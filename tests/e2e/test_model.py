@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verify.model.check import SINGLE, Run, Seed, check, programs_of
-from verify.model.duplicates import copy_as_another_replica, publish_anew, unexpected
+from dev.verify.model.check import SINGLE, Run, Seed, check, programs_of
+from dev.verify.model.duplicates import copy_as_another_replica, publish_anew, unexpected
 
 if TYPE_CHECKING:
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = pytest.mark.servers
 

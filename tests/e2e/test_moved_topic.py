@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.clients.compare import compare
-from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.programs import environment_of
-from local_stack.servers.spark_cluster import python_workers
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.programs import environment_of
+from dev.local_stack.servers.spark_cluster import python_workers
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.e2e.moved_table import END, KEYSPACE, PARTITIONS, ROWS, TABLE, Topics, Writer
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900), pytest.mark.exhaustive]
 

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
-from local_stack.clients import cql
-from local_stack.clients.change_reader import ChangeReader
-from local_stack.clients.history import History
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.clients.change_reader import ChangeReader
+from dev.local_stack.clients.history import History
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.publisher_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.clients.cql import CqlClient
+    from dev.local_stack.clients.cql import CqlClient
 
 log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(1500)]

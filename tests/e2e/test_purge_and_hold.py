@@ -13,19 +13,19 @@ from confluent_kafka import Producer
 from cdc_messages.topics import watermarks_topic
 from cdc_messages.watermarks import decode, encode
 from cdc_program.settings import KafkaSettings
-from local_stack.clients.change_reader import ChangeReader
-from local_stack.clients.cql import CqlClient
-from local_stack.clients.history import History
+from dev.local_stack.clients.change_reader import ChangeReader
+from dev.local_stack.clients.cql import CqlClient
+from dev.local_stack.clients.history import History
+from dev.verify.model.raw_log import RawLog
 from materializer.kafka import TopicReader
-from verify.model.raw_log import RawLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local_stack.clients.change_reader import Change
-    from local_stack.servers.addresses import Servers
-    from local_stack.servers.programs import Setting
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.programs import Setting
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 

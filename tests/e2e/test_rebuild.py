@@ -19,20 +19,20 @@ import pytest
 
 from cdc_messages.closing_deletes import CAUSE
 from cdc_program.errors import CdcError
-from local_stack.clients import cql
-from local_stack.clients.compare import compare
-from local_stack.clients.history import History, chain_problems
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.programs import environment_of
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.clients.history import History, chain_problems
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.programs import environment_of
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.evolution import KEYSPACE, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.clients.change_reader import Change, Record
-    from local_stack.clients.cql import CqlClient
+    from dev.local_stack.clients.change_reader import Change, Record
+    from dev.local_stack.clients.cql import CqlClient
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 

@@ -21,25 +21,25 @@ import pytest
 from cassandra import ConsistencyLevel
 
 from cdc_program.errors import CdcError
-from local_stack.clients import cql
-from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.verify.chaos.whole_path import Load
+from dev.verify.model import duplicates
+from dev.verify.model.check import EXPIRY_SECONDS, Run, Seed
+from dev.verify.model.push import SEGMENT_MIB, pusher
 from tests.support.e2e.filled_table import SHORT_TTL, fill, filled_table
 from tests.support.e2e.linked_segments import LinkedSegments
 from tests.support.e2e.publisher_status import read_status
-from verify.chaos.whole_path import Load
-from verify.model import duplicates
-from verify.model.check import EXPIRY_SECONDS, Run, Seed
-from verify.model.push import SEGMENT_MIB, pusher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraNode
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 

@@ -14,19 +14,19 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cdc_messages.topics import raw_topic
 from cdc_program.errors import Code
-from local_stack.clients.compare import compare
-from local_stack.clients.history import History
-from local_stack.demo import shop
-from local_stack.demo.load import Load
-from local_stack.servers.programs import environment_of
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.clients.history import History
+from dev.local_stack.demo import shop
+from dev.local_stack.demo.load import Load
+from dev.local_stack.servers.programs import environment_of
 from tests.support.e2e.drained import read_all_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.clients.change_reader import ChangeReader
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.change_reader import ChangeReader
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
 

@@ -27,11 +27,11 @@ from confluent_kafka.admin import (
 
 from cdc_program.kafka import client_config
 from cdc_program.settings import KafkaSettings
-from local_stack.process.network import LOCALHOST, free_ports
-from local_stack.servers import programs
-from local_stack.servers.cassandra import CassandraCluster
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.process.network import LOCALHOST, free_ports
+from dev.local_stack.servers import programs
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.e2e.one_change import wait_for_a_change, wait_for_an_error
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.programs import Program
+    from dev.local_stack.servers.programs import Program
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "secure.md").read_text()
 SECONDS = 120.0

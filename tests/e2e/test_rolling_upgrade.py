@@ -19,23 +19,23 @@ from rich.console import Console
 
 from cdc_messages.raw import decode
 from cdc_program.errors import Code
-from local_stack.clients import cql
-from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+from dev.local_stack.clients import cql
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
+from dev.verify.chaos.whole_path import Load
+from dev.verify.model import duplicates
+from dev.verify.model.__main__ import stack_for
+from dev.verify.model.check import Seed
+from dev.verify.model.push import SEGMENT_MIB
+from dev.verify.model.shapes import TABLES
 from tests.support.filler.nodes import host_id, let_fillers_flush
 from tests.support.http_get import get
-from verify.chaos.whole_path import Load
-from verify.model import duplicates
-from verify.model.__main__ import stack_for
-from verify.model.check import Seed
-from verify.model.push import SEGMENT_MIB
-from verify.model.shapes import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from local_stack.servers.programs import Program, Setting
+    from dev.local_stack.servers.programs import Program, Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(3000)]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from local_stack.clients.change_reader import Change, ChangeReader
+from dev.local_stack.clients.change_reader import Change, ChangeReader
 from tests.support.e2e.schema_backlogs import STORIES, events_by_key, play, read_until_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]  # the first test plays all stories
 

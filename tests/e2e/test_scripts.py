@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local_stack.clients.change_reader import ChangeReader
-from local_stack.clients.history import History
-from local_stack.clients.render import change_json
+from dev.local_stack.clients.change_reader import ChangeReader
+from dev.local_stack.clients.history import History
+from dev.local_stack.clients.render import change_json
 from tests.support.e2e.newest_columns import by_newest_columns
 from tests.support.e2e.script import Script, read_scripts
 
 if TYPE_CHECKING:
-    from local_stack.clients.change_reader import Change
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
+    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.addresses import Servers
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]  # the first test plays all of them
 

@@ -12,12 +12,12 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import client_config
 from cdc_program.registry import RegistryClient
 from cdc_program.settings import KafkaSettings, RegistrySettings
-from local_stack.clients import cql
-from local_stack.process.network import LOCALHOST, free_ports
-from local_stack.servers import programs
-from local_stack.servers.cassandra import CassandraCluster
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.clients import cql
+from dev.local_stack.process.network import LOCALHOST, free_ports
+from dev.local_stack.servers import programs
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.kafka import KafkaBroker
 from schematizer.model.database import Database
 from schematizer.security.keys import ApiKeys
 from tests.support.e2e.certificates import Authority
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.programs import Program
+    from dev.local_stack.servers.programs import Program
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.servers, pytest.mark.timeout(600)]
 

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_messages.raw import decode
-from local_stack.clients import cql
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.stack import Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.stack import Stack
+from dev.verify.model import duplicates
+from dev.verify.model.raw_log import Place, RawLog
+from dev.verify.snapshot.progress import Snapshots
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
 from tests.support.e2e.replicas import TRUNCATE_SECONDS, TWICE, cut_off, truncation_options
 from tests.support.e2e.truncated_table import causes, workload
 from tests.support.publisher.publisher_process import eventually
-from verify.model import duplicates
-from verify.model.raw_log import Place, RawLog
-from verify.snapshot.progress import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200), pytest.mark.exhaustive]
 

@@ -14,14 +14,14 @@ from urllib.parse import urlparse
 import pytest
 
 from cdc_program.errors import Code
-from local_stack.clients import cql
-from local_stack.demo import shop
-from local_stack.demo.load import Load
-from local_stack.process.paths import project_root
-from local_stack.process.processes import wait_until
-from local_stack.servers.spark_cluster import SparkCluster, executors
-from local_stack.servers.spark_submit import SubmittedJob
-from local_stack.servers.stack import Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.demo import shop
+from dev.local_stack.demo.load import Load
+from dev.local_stack.process.paths import project_root
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.spark_cluster import SparkCluster, executors
+from dev.local_stack.servers.spark_submit import SubmittedJob
+from dev.local_stack.servers.stack import Stack
 from materializer.job.spark_archive import write_archive
 from tests.support.e2e.submitted import (
     WAIT_SECONDS,
@@ -37,7 +37,7 @@ from tests.support.e2e.where_from import SAYS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.clients.cql import CqlClient
+    from dev.local_stack.clients.cql import CqlClient
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.errors import Code
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.choice import cassandra_cluster
-from local_stack.servers.programs import Setting, environment_of, spark_environment
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.choice import cassandra_cluster
+from dev.local_stack.servers.programs import Setting, environment_of, spark_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.addresses import Servers
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 150.0

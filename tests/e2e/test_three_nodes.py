@@ -18,20 +18,20 @@ from rich.console import Console
 
 from cassandra_storage.commitlog import parse_file_name
 from cdc_messages.raw import decode
-from local_stack.servers.cassandra import CassandraNode
+from dev.local_stack.servers.cassandra import CassandraNode
+from dev.verify.chaos.whole_path import Load
+from dev.verify.model import duplicates
+from dev.verify.model.__main__ import stack_for
+from dev.verify.model.check import Seed
+from dev.verify.oracle.commitlog_oracle import CommitLogOracle
 from tests.support.e2e.linked_segments import LinkedSegments
 from tests.support.filler.nodes import host_id
-from verify.chaos.whole_path import Load
-from verify.model import duplicates
-from verify.model.__main__ import stack_for
-from verify.model.check import Seed
-from verify.oracle.commitlog_oracle import CommitLogOracle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(1500)]
 

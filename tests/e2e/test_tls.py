@@ -13,11 +13,11 @@ from cdc_program.cassandra import connect, read_node
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import client_config
 from cdc_program.settings import CassandraSettings, KafkaSettings
-from local_stack.process.network import LOCALHOST, free_ports
-from local_stack.servers import programs
-from local_stack.servers.cassandra import CassandraCluster
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.process.network import LOCALHOST, free_ports
+from dev.local_stack.servers import programs
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.e2e.certificates import Authority
 from tests.support.e2e.one_change import wait_for_a_change
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.programs import Program
+    from dev.local_stack.servers.programs import Program
 
 CONNECT_SECONDS = 120.0  # the driver's own 5 are not enough beside other servers
 pytestmark = [pytest.mark.exhaustive, pytest.mark.servers, pytest.mark.timeout(400)]

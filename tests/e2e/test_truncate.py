@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients import cql
+from dev.local_stack.clients import cql
 from tests.support.e2e.evolution import KEYSPACE, told
 
 if TYPE_CHECKING:
-    from local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.addresses import Servers
     from tests.support.e2e.evolution import MakeTable
 
 pytestmark = pytest.mark.servers

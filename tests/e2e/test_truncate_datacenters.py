@@ -9,23 +9,23 @@ import pytest
 
 from cdc_program.errors import CdcError
 from cdc_program.settings import KafkaSettings
-from local_stack.clients import cql
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.stack import Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.stack import Stack
+from dev.verify.model import duplicates
 from materializer.job.table_schemas import read_table_schemas
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
 from tests.support.e2e.replicas import TRUNCATE_SECONDS, TRUNCATE_TIMEOUT_SECONDS, truncate_and_kill, truncation_options
 from tests.support.e2e.truncated_table import causes, workload
 from tests.support.publisher.publisher_process import eventually
-from verify.model import duplicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraNode
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200), pytest.mark.exhaustive]
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.stack import Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.stack import Stack
+from dev.verify.model import duplicates
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
 from tests.support.e2e.replicas import TRUNCATE_SECONDS, TWICE, truncate_and_kill, truncation_options
 from tests.support.e2e.truncated_table import causes, workload
-from verify.model import duplicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900), pytest.mark.exhaustive]
 

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.clients.change_reader import ChangeReader
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.local_stack.clients import cql
+from dev.local_stack.clients.change_reader import ChangeReader
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.verify.model import duplicates
+from dev.verify.model.check import Run, Seed
+from dev.verify.model.statement import Statement
 from tests.support.e2e.every_event import problems_of
 from tests.support.e2e.evolution import KEYSPACE, Table
 from tests.support.e2e.workload import Workload
-from verify.model import duplicates
-from verify.model.check import Run, Seed
-from verify.model.statement import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from local_stack.servers.programs import Setting
-    from verify.model.statement import Item
+    from dev.local_stack.servers.programs import Setting
+    from dev.verify.model.statement import Item
 
 pytestmark = [
     pytest.mark.servers,

@@ -10,18 +10,18 @@ import pytest
 
 from cassandra_storage.cql_types import quoted_if_needed, type_text
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
+from dev.verify.oracle.type_values import COMPARABLE, ODD, POINT, USER_TYPES, TypeValues
 from materializer.rows.shown_forms import value_form
 from tests.support.cdc_messages.extremes import EXTREMES
 from tests.support.cdc_messages.from_avro import serialized
 from tests.support.e2e.raw_rows import ExactMessages, RawRows, raw_rows
-from verify.oracle.type_values import COMPARABLE, ODD, POINT, USER_TYPES, TypeValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cassandra_storage.marshal import CqlType
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.addresses import Servers
 
 pytestmark = pytest.mark.servers
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdc_program.settings import KafkaSettings, Settings
-from local_stack.clients import cql
-from local_stack.clients.compare import compare
-from local_stack.clients.history import History
-from local_stack.process.network import LOCALHOST, free_ports
-from local_stack.servers import programs
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.choice import cassandra_cluster
+from dev.local_stack.clients import cql
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.clients.history import History
+from dev.local_stack.process.network import LOCALHOST, free_ports
+from dev.local_stack.servers import programs
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.choice import cassandra_cluster
 from tests.support.e2e.evolution import told
 from tests.support.e2e.folded_topic import FoldedTopic
 from tests.support.e2e.newest_columns import by_newest_columns
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from local_stack.clients.change_reader import Change
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraCluster
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = [
     pytest.mark.servers,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.install.commands import LOCKED, locked_requirements
-from local_stack.process.locks import locked
-from local_stack.process.paths import local_folder
+from dev.local_stack.install.commands import LOCKED, locked_requirements
+from dev.local_stack.process.locks import locked
+from dev.local_stack.process.paths import local_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from local_stack.process.paths import local_folder
-from local_stack.process.processes import ChildProcess
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.process.paths import local_folder
+from dev.local_stack.process.processes import ChildProcess
+from dev.local_stack.servers.kafka import KafkaBroker
 
 if TYPE_CHECKING:
-    from local_stack.process.processes import ServerProcess
+    from dev.local_stack.process.processes import ServerProcess
 
 _FOLDER = local_folder() / "faketime"
 _LIBRARY = "libfaketime.so.1"

@@ -12,15 +12,15 @@ import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
 from cassandra.policies import WhiteListRoundRobinPolicy
 
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.choice import cassandra_cluster, kafka_broker
-from local_stack.servers.s3 import S3Server
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.choice import cassandra_cluster, kafka_broker
+from dev.local_stack.servers.s3 import S3Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.servers.cassandra import CassandraCluster
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 REQUEST_SECONDS = 30.0
 

@@ -10,10 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cdc_program.settings import MaterializerSettings
-from local_stack.java.runtime import find_java
-from local_stack.process.locks import locked
-from local_stack.servers.programs import SPARK_JAVA, spark_environment
-from local_stack.servers.spark_classes import ARCHIVE, FOLDER, OPTIONS, QUIET
+from dev.local_stack.java.runtime import find_java
+from dev.local_stack.process.locks import locked
+from dev.local_stack.servers.programs import SPARK_JAVA, spark_environment
+from dev.local_stack.servers.spark_classes import ARCHIVE, FOLDER, OPTIONS, QUIET
 from materializer.job.spark_session import open_session
 from tests.support.materializer.streaming_job import Job
 

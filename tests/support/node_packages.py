@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.process.locks import locked
-from local_stack.process.paths import local_folder
+from dev.local_stack.process.locks import locked
+from dev.local_stack.process.paths import local_folder
 
 SOURCE = Path(__file__).with_name("node")
 LOCK = SOURCE / "package-lock.json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from local_stack.process.network import LOCALHOST
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.process.network import LOCALHOST
+from dev.local_stack.servers.kafka import KafkaBroker
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from local_stack.process.network import LOCALHOST
+from dev.local_stack.process.network import LOCALHOST
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -1,4 +1,4 @@
-"""Who imports whom where import-linter does not look: tests, verify, bench and tools are not distributed."""
+"""Who imports whom where import-linter does not look: tests and dev are not distributed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.process.paths import project_root
-from tools.reference.module_map import CHECKOUT_PACKAGES, PACKAGES
+from dev.local_stack.process.paths import project_root
+from dev.tools.reference.module_map import PACKAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PROGRAMS = tuple(name for name in PACKAGES if name != "local_stack")
-CHECKOUT = ("local_stack", "tests", *CHECKOUT_PACKAGES)
+PROGRAMS = tuple(name for name in PACKAGES if name != "dev")
+CHECKOUT = ("dev", "tests")
 RUN_OTHER_TESTS = {
     "tests/unit/materializer/fold/test_backlog_mutants.py",  # to see that each finds a seeded defect
     "tests/unit/materializer/fold/test_mutants.py",  # to see that each finds a seeded defect
@@ -51,7 +51,7 @@ def test_programs_import_nothing_of_a_checkout(package: str) -> None:
     assert not offenders(package, *CHECKOUT)
 
 
-@pytest.mark.parametrize("folder", ["bench", "verify", "tests/support"])
+@pytest.mark.parametrize("folder", ["dev/bench", "dev/verify", "tests/support"])
 def test_shared_helpers_are_in_support(folder: str) -> None:
     assert not [found for found in offenders(folder, "tests") if not is_within(found[1], "tests.support")]
 
@@ -67,4 +67,4 @@ def test_vectors_are_data() -> None:
 
 
 def test_local_stack_imports_no_tests() -> None:
-    assert not offenders("local_stack", "tests", "verify", "bench")
+    assert not offenders("dev/local_stack", "tests", "dev.verify", "dev.bench")

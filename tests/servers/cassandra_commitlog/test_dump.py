@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.schema import TableMetadata
-    from local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.cassandra import CassandraCluster
 
 VALUES = {"value", "path", "partition_key", "clustering"}
 

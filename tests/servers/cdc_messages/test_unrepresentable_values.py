@@ -11,8 +11,8 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, VectorType
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
+from dev.verify.oracle.cassandra_types import CassandraTypes, hexes
 from tests.support.cdc_messages.strategies import NATIVE
-from verify.oracle.cassandra_types import CassandraTypes, hexes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.cassandra import CassandraCluster
 from tests.support.filler.nodes import LATE_SECONDS, SMALL, own_clusters, seconds_to_deletable, settings
 from tests.support.filler.process import FillerProcess
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from dev.local_stack.clients.cql import connect
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.cassandra import CassandraCluster
 from filler.keyspace import STRATEGY
-from local_stack.clients.cql import connect
-from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraCluster
 from tests.support.filler.nodes import (
     BOUND_SECONDS,
     LATE_SECONDS,

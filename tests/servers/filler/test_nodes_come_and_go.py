@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dev.local_stack.clients.cql import connect
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.cassandra import CassandraCluster
 from filler.keyspace import STRATEGY
-from local_stack.clients.cql import connect
-from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraCluster
 from tests.support.filler.nodes import (
     BOUND_SECONDS,
     LATE_SECONDS,
@@ -31,7 +31,7 @@ from tests.support.program_process import READY_SECONDS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraNode
 
 log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, own_clusters]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra import CassandraCluster
 from tests.support.filler.nodes import BOUND_SECONDS, PERIOD_SECONDS, SMALL, own_clusters, settings, wait_completed
 from tests.support.filler.process import FillerProcess
 from tests.support.small_disk import fill, small_disk
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraNode
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, own_clusters]
 

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from cdc_messages import topics
 from cdc_messages.watermarks import decode
 from cdc_program.settings import KafkaSettings
-from local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra import CassandraCluster
 from materializer.kafka import TopicReader
 from publisher.cdc_raw import list_cdc_segments
 from publisher.inflight import PendingPosition
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from cdc_messages.watermarks import Watermark
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 ANSWER_SECONDS = 30.0
 SYNC_SECONDS = 1.5  # the tests' commit log syncs once a second

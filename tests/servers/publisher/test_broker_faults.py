@@ -7,15 +7,10 @@ from random import randbytes
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from cdc_messages.topics import raw_topic, tables_topic
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import int_value, rows
 from tests.support.publisher.topic_faults import AUTHORIZER, configure, delete, give_back, take_away

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import int_value, rows
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
     from tests.support.publisher.sent import Sent
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]

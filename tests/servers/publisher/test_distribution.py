@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from dev.tools import distribution
 from tests.support.publisher.sent import at_least
-from tools import distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ def test_the_wheel_does_the_same(made: Path, tmp_path: Path, is_enabled: bool) -
     [wheel] = made.glob(f"*{platform.machine()}.whl")
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(tmp_path)  # noqa: S202  our own, made a moment ago
-    for folder in ("tests", "docs", "local_stack", "tools", "verify"):
+    for folder in ("tests", "docs", "dev"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, tmp_path)

@@ -9,8 +9,8 @@ import pytest
 
 from cassandra_storage.rows import Cell, ComplexColumnData
 from cdc_program.errors import CdcError
-from local_stack.clients import cql
-from local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.support.publisher.sent import int_value, rows
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
     from tests.support.publisher.sent import Sent
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(600)]

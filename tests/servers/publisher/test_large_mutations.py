@@ -10,8 +10,8 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import BatchStatement, BatchType
 
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from publisher.kafka.sender import QUEUE_BYTES
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import at_least, cell, rows
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
     from tests.support.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from local_stack.clients import cql
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.support.publisher.sent import int_value
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
     from tests.support.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]

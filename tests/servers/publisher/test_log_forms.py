@@ -10,9 +10,9 @@ import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
 from cassandra_files.segments import list_segments, read_descriptor_of
-from local_stack.servers.cassandra import CassandraCluster
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.encryption import KEY_ALIAS, PASSWORD, make_keystore
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.encryption import KEY_ALIAS, PASSWORD, make_keystore
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import at_least, cell, int_value
 from tests.support.vectors.make_vectors import connect
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.commitlog import CommitLogDescriptor
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraNode
     from tests.support.publisher.sent import Sent
 
 pytestmark = pytest.mark.servers

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients.cql import connect
-from local_stack.servers.cassandra import CassandraCluster
-from local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.clients.cql import connect
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra_options import CassandraOptions
 from publisher.loss_rules import Facts, Finding, Severity, apply_rules, unaccepted_losses
 from tests.support.publisher.loss_facts import KEYSPACE, SETTINGS, WELL
 
 if TYPE_CHECKING:
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 ROOT = Path(__file__).resolve().parents[3]
 SIMPLE = replace(KEYSPACE, replication={"class": "SimpleStrategy", "replication_factor": "3"})

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.process.network import LOCALHOST, free_ports
-from local_stack.servers.cassandra import CassandraCluster
-from local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.clients import cql
+from dev.local_stack.process.network import LOCALHOST, free_ports
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.support.small_disk import fill, small_disk
 

@@ -8,10 +8,10 @@ import pytest
 
 from cdc_program.cassandra import connect, read_node
 from cdc_program.settings import CassandraSettings, FillerSettings, KafkaSettings, Settings
+from dev.local_stack.clients import cql as cql_client
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from filler.keyspace import create_keyspace
-from local_stack.clients import cql as cql_client
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS
 from publisher.cdc_raw import list_cdc_segments
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.snapshot_table import SECONDS, Folded, publisher_beside
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraCluster
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240), pytest.mark.exhaustive]
 

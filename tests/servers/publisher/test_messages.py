@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.cassandra import CassandraCluster
 
 WRITTEN_AT = 1_600_000_000_000_001
 

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from tests.support.filler.nodes import host_id
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.support.publisher.sent import at_least, int_value, rows
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
     from tests.support.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]

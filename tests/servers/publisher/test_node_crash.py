@@ -22,9 +22,9 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra_files.codecs import SegmentCodecs
 from cassandra_files.keystore import read_keys
 from cassandra_storage.mutation import read_mutation
-from local_stack.servers.cassandra import CassandraCluster
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.encryption import PASSWORD, make_keystore
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.encryption import PASSWORD, make_keystore
 from publisher.inflight import PendingPosition
 from publisher.position import Positions
 from publisher.tail import SegmentTails
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraNode
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 

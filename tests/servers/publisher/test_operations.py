@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.cassandra import CassandraCluster
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.kafka import KafkaBroker
     from tests.support.publisher.publisher_process import PublisherProcess
     from tests.support.publisher.sent import Sent
 

@@ -26,7 +26,7 @@ from tests.support.publisher.publisher_process import eventually
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
     from publisher.table_error import TableError
 
 

@@ -11,10 +11,10 @@ from cdc_messages.tables import mark_from_json
 from cdc_messages.topics import tables_topic
 from cdc_program.cassandra import connect, read_node
 from cdc_program.settings import CassandraSettings, FillerSettings, KafkaSettings, Settings
+from dev.local_stack.clients import cql as cql_client
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from filler.keyspace import create_keyspace
-from local_stack.clients import cql as cql_client
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS
 from publisher.snapshot.records import Records
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.publisher.publisher_process import PublisherProcess, eventually
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.cassandra import CassandraCluster
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.kafka import KafkaBroker
     from publisher.snapshot.records import Record
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]

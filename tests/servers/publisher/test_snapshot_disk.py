@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.settings import KafkaSettings, Settings
-from local_stack.clients import cql as cql_client
-from local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.clients import cql as cql_client
+from dev.local_stack.servers.cassandra import CassandraCluster
 from publisher.snapshot.busy import LEAST_SHARE
 from publisher.snapshot.nodetool import Nodetool
 from publisher.snapshot.records import Records
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraNode
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.kafka import KafkaBroker
     from publisher.snapshot.records import Record
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(400), own_clusters]

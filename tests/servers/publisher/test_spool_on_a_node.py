@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local_stack.clients import cql
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from publisher.housekeeping import SAVE_SECONDS
 from publisher.kafka.sender import QUEUE_BYTES
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
@@ -22,8 +22,8 @@ from tests.support.publisher.sent import at_least
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.servers.kafka import KafkaBroker
     from tests.support.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]

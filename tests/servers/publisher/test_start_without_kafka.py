@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.servers.kafka import KafkaBroker
 from publisher.inflight import PendingPosition
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.spool import SPOOL_PERCENT

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_messages import raw
 from cdc_messages.topics import raw_topic
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.publisher.flaky_registry import FlakyRegistry
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import open_consumer

@@ -16,14 +16,14 @@ from cassandra_storage.mutation import first_table, read_mutation
 from cassandra_storage.versions import VERSION_3014
 from cdc_program.cassandra import connect
 from cdc_program.settings import CassandraSettings
-from local_stack.clients import cql
+from dev.local_stack.clients import cql
 from publisher.schema import NodeSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(600)]
 

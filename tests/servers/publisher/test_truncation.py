@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_messages import raw
-from local_stack.clients import cql as cql_client
-from local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.clients import cql as cql_client
+from dev.local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import int_value
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
     from tests.support.publisher.sent import Sent
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]

@@ -12,7 +12,7 @@ from cdc_program.settings import KafkaSettings
 from publisher.kafka.unread import GroupReader, Unread
 
 if TYPE_CHECKING:
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 

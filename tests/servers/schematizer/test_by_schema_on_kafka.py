@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from local_stack.process.paths import project_root
-from local_stack.process.processes import wait_until
+from dev.local_stack.process.paths import project_root
+from dev.local_stack.process.processes import wait_until
 from schematizer.client import SchematizerClient
 from schematizer.client.consumer import SchemaConsumer
 from schematizer.client.kafka import Service
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 

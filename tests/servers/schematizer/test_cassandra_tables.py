@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from cassandra_storage.schema import TableMetadata
-    from local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.cassandra import CassandraCluster
 
 pytestmark = pytest.mark.servers
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dev.tools import distribution
 from tests.support.schematizer.registry_process import Registry
-from tools import distribution
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,13 +9,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_program.settings import KafkaSettings
-from local_stack.process.processes import wait_until
+from dev.local_stack.process.processes import wait_until
 from schematizer.measures.measured import measured
 from schematizer.measures.offsets import Offsets, OffsetsError
 from schematizer.measures.sampler import Sampler
 
 if TYPE_CHECKING:
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 SECONDS = 60.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from local_stack.process.processes import wait_until
+from dev.local_stack.process.processes import wait_until
 from schematizer.catalogue.clients import ProducerRegistration
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.registering import Description

@@ -21,7 +21,7 @@ from tests.support.materializer.protocol_run import read_topic
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from cdc_messages import wire
 from cdc_program.errors import Code
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.transformer.local_job import LocalJob
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, encode, envelope, with_column
 from tests.support.transformer.scene import PARTITIONS

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.process.processes import wait_until
-from local_stack.servers.spark_cluster import SparkCluster, executors
-from local_stack.servers.spark_submit import TRANSFORMER, SubmittedJob
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.spark_cluster import SparkCluster, executors
+from dev.local_stack.servers.spark_submit import TRANSFORMER, SubmittedJob
 from materializer.job.spark_archive import write_archive
 from tests.support.e2e.submitted import WAIT_SECONDS, check_is_of_archive
 from tests.support.transformer.scene import SECOND_STEPS, STEPS, Scene
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 

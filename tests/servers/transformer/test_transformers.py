@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from cdc_program.errors import Code
-from local_stack.servers.programs import spark_environment
+from dev.local_stack.servers.programs import spark_environment
 from tests.support.materializer.protocol_run import ROOT
 from tests.support.transformer.scene import SECOND_STEPS, STEPS, Scene
 from transformer.cli import main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 
 ROOT = project_root()
 FILE = ROOT / "deploy" / "prometheus" / "alerts.yml"

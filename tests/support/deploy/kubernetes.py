@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 from jsonschema import Draft202012Validator
 
+from dev.tools.kubernetes_schemas import MANIFESTS, POD_TEMPLATE, SCHEMAS, SPARK, kind_of, manifest_files, pod_templates
 from tests.support.deploy import spark_application
-from tools.kubernetes_schemas import MANIFESTS, POD_TEMPLATE, SCHEMAS, SPARK, kind_of, manifest_files, pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def _errors(kind: str, value: dict[str, Any]) -> Iterator[str]:
 
 def _said(error: ValidationError) -> str:
     is_unused = error.schema is False
-    return "no schema yet, run tools.kubernetes_schemas" if is_unused else error.message
+    return "no schema yet, run dev.tools.kubernetes_schemas" if is_unused else error.message
 
 
 def named(kind: str, name: str) -> dict[str, Any]:

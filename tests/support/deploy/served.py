@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import promql_parser
 
+from dev.tools.reference.busy_programs import registries
 from tests.support.deploy.promql import Sample
-from tools.reference.busy_programs import registries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -174,29 +174,29 @@ INSPECTORS: dict[str, Run] = {
 """Where the docs show them on files that are not in docs/example-segment."""
 
 MAKE: dict[str, Run | str] = {
-    "demo": Run("tests/e2e/test_interrupt.py", ('"local_stack.demo.demo"',)),
-    "stack": "the demo's servers and programs (local_stack.demo), until Ctrl-C",
+    "demo": Run("tests/e2e/test_interrupt.py", ('"dev.local_stack.demo.demo"',)),
+    "stack": "the demo's servers and programs (dev.local_stack.demo), until Ctrl-C",
     "follow": Run("tests/e2e/test_clients.py", ("follow",)),
     "cqlsh": Run("tests/e2e/test_clients.py", ("clients.cqlsh",)),
-    "preflight": Run("tests/unit/local_stack/test_programs.py", ("test_the_preflight_finds_what_it_needs",)),
+    "preflight": Run("tests/unit/dev/local_stack/test_programs.py", ("test_the_preflight_finds_what_it_needs",)),
     "install": "what each job of .ci does first",
     "unit": "a part of make test, which a job of .ci runs",
     "test": "a job of .ci",
     "lint": "a job of .ci",
     "exhaustive": "a job of .ci",
-    "verify": Run("tests/unit/tools/test_menu.py", ("verify",)),
-    "bench": Run("tests/unit/tools/test_menu.py", ("bench",)),
+    "verify": Run("tests/unit/dev/tools/test_menu.py", ("verify",)),
+    "bench": Run("tests/unit/dev/tools/test_menu.py", ("bench",)),
     "dist": Run("tests/servers/publisher/test_distribution.py", ("from tools import distribution",)),
     "clean": "rm of what running leaves",
     "distclean": "rm of what was installed",
-    "docs-reference": Run("tests/unit/tools/test_reference.py", ("PAGES",)),
+    "docs-reference": Run("tests/unit/dev/tools/test_reference.py", ("PAGES",)),
 }
 
 OTHERS: dict[str, Run] = {
     "kafka-acls.sh": Run("tests/e2e/test_rights.py", ("kafka-acls.sh",)),
     "spark-submit": Run("tests/e2e/test_spark_submit.py", ("submitted",)),
     "curl": Run("tests/unit/schematizer/test_api.py", ("/subjects",)),
-    "pip install": Run("tests/unit/tools/test_wheel.py", ("wheel",)),
+    "pip install": Run("tests/unit/dev/tools/test_wheel.py", ("wheel",)),
 }
 
 OPERATORS: dict[str, str] = {

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,10 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from local_stack.servers.programs import environment_of
+from dev.local_stack.servers.programs import environment_of
 
 if TYPE_CHECKING:
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.servers.stack import Stack
 
 
 class Audited(NamedTuple):

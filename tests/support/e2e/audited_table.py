@@ -14,8 +14,8 @@ from tests.support.materializer.raw_builder import int_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.stack import Stack
     from tests.support.e2e.audit_command import Audited
 
 KEYSPACE, TABLE = "audited", "t"

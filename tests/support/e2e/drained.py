@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from local_stack.demo.demo import forget_seen
+from dev.local_stack.demo.demo import forget_seen
 
 if TYPE_CHECKING:
-    from local_stack.clients.change_reader import ChangeReader
-    from local_stack.clients.history import History
-    from local_stack.demo import shop
+    from dev.local_stack.clients.change_reader import ChangeReader
+    from dev.local_stack.clients.history import History
+    from dev.local_stack.demo import shop
 
 READ_SECONDS = 120.0
 

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from cdc_program.settings import KafkaSettings, RegistrySettings, Settings, TransformerSettings
-from local_stack.process.processes import wait_until
-from local_stack.servers.programs import environment_of
-from local_stack.servers.stack import Stack
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.programs import environment_of
+from dev.local_stack.servers.stack import Stack
 from tests.support.e2e.traces import files_with, topics_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from local_stack.servers.programs import Program
+    from dev.local_stack.servers.programs import Program
 
 _PAGE = (Path(__file__).resolve().parents[3] / "docs" / "guides" / "secure.md").read_text()
 _SECTION = re.search(r"### Erase a person's rows\n(.*?)\n## ", _PAGE, re.DOTALL)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from local_stack.clients.compare import compare, from_avro, from_driver, key_of
-from local_stack.clients.history import History
+from dev.local_stack.clients.compare import compare, from_avro, from_driver, key_of
+from dev.local_stack.clients.history import History
 from tests.support.e2e.row_model import Expected
 from tests.support.e2e.workload import Workload
 
 if TYPE_CHECKING:
-    from local_stack.clients.change_reader import Change, ChangeReader
-    from local_stack.clients.cql import CqlClient, TableColumns
+    from dev.local_stack.clients.change_reader import Change, ChangeReader
+    from dev.local_stack.clients.cql import CqlClient, TableColumns
     from tests.support.e2e.row_model import Image, TableModel
 
 QUIET_SECONDS = 3.0

@@ -6,16 +6,16 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from local_stack.clients.change_reader import Change, ChangeReader
-from local_stack.clients.compare import compare
-from local_stack.clients.cql import CqlClient
-from local_stack.clients.history import History
-from local_stack.servers.addresses import Servers
+from dev.local_stack.clients.change_reader import Change, ChangeReader
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.clients.cql import CqlClient
+from dev.local_stack.clients.history import History
+from dev.local_stack.servers.addresses import Servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from local_stack.clients.change_reader import ColumnNames, Record
+    from dev.local_stack.clients.change_reader import ColumnNames, Record
 
     MakeTable = Callable[..., "Table"]
     """The fixture `table`: a table's name and its columns beside the key."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from verify.model.kinds import DOUBLE, INT, TEXT, native, set_of
-from verify.model.tables import Clustering, Table
-from verify.model.writer import Writer
+from dev.verify.model.kinds import DOUBLE, INT, TEXT, native, set_of
+from dev.verify.model.tables import Clustering, Table
+from dev.verify.model.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verify.model.check import Seed
+    from dev.verify.model.check import Seed
 
 ROWS_EACH = 27  # of a partition; one of them is deleted
 RANGES_EVERY = 10  # partitions

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from fastavro import parse_schema, schemaless_reader
 
 from cdc_messages.topics import raw_topic, tables_topic
-from local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change_reader import Change
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import BatchPlan, TopicPlan
 from materializer.job.table_schemas import TableSchemas

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraNode
 
 LINK_SECONDS = 0.1
 

@@ -8,10 +8,10 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from local_stack.clients import cql
-from local_stack.clients.change_reader import Change, ChangeReader
-from local_stack.clients.history import History, chain_problems, key_of
-from local_stack.servers.addresses import Servers
+from dev.local_stack.clients import cql
+from dev.local_stack.clients.change_reader import Change, ChangeReader
+from dev.local_stack.clients.history import History, chain_problems, key_of
+from dev.local_stack.servers.addresses import Servers
 
 KEYSPACE, TABLE = "moved", "people"
 PARTITIONS = range(8)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from local_stack.clients.history import History
+from dev.local_stack.clients.history import History
 
 if TYPE_CHECKING:
-    from local_stack.clients.change_reader import Change, Record
+    from dev.local_stack.clients.change_reader import Change, Record
 
 
 def by_newest_columns(history: History) -> History:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer
 
-from local_stack.process.processes import wait_until
+from dev.local_stack.process.processes import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from local_stack.servers.programs import Program
+    from dev.local_stack.servers.programs import Program
 
 SECONDS = 120.0
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cassandra_storage.clustering import Clustering
-    from local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.addresses import Servers
 
 _MOST_SECONDS = 120.0
 

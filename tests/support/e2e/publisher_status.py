@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.http_get import get
 
 if TYPE_CHECKING:
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.servers.stack import Stack
 
 
 def read_status(stack: Stack, number: int = 0) -> dict[str, Any]:

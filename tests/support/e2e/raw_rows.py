@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.addresses import Servers
 
 MOST_SECONDS = 120.0
 Record = dict[str, Any]

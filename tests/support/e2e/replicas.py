@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError
-from local_stack.servers.cassandra import CDC_DATACENTER
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS
-from verify.model import duplicates
+from dev.local_stack.servers.cassandra import CDC_DATACENTER
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.stack import SYNC_PERIOD_MS
+from dev.verify.model import duplicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraNode
     from tests.support.e2e.evolution import Table
 
 TWICE = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"

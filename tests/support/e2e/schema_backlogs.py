@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from local_stack.clients.history import frozen
+from dev.local_stack.clients.history import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from local_stack.clients.change_reader import Change, ChangeReader
-    from local_stack.clients.cql import CqlClient
+    from dev.local_stack.clients.change_reader import Change, ChangeReader
+    from dev.local_stack.clients.cql import CqlClient
 
 QUIET_SECONDS = 12.0
 MOST_SECONDS = 240.0

@@ -14,20 +14,20 @@ import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from cdc_messages.topics import raw_topic
-from local_stack.clients.change_reader import ChangeReader, partition_count
-from local_stack.clients.compare import compare
-from local_stack.clients.history import History
-from local_stack.process.processes import wait_until
-from local_stack.servers.spark_cluster import python_workers
-from local_stack.servers.spark_submit import SubmittedJob
+from dev.local_stack.clients.change_reader import ChangeReader, partition_count
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.clients.history import History
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.spark_cluster import python_workers
+from dev.local_stack.servers.spark_submit import SubmittedJob
 
 if TYPE_CHECKING:
-    from local_stack.clients.cql import CqlClient
-    from local_stack.process.lifecycle import Restartable
-    from local_stack.process.processes import ChildProcess
-    from local_stack.servers.programs import Setting
-    from local_stack.servers.spark_cluster import SparkServer
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.process.lifecycle import Restartable
+    from dev.local_stack.process.processes import ChildProcess
+    from dev.local_stack.servers.programs import Setting
+    from dev.local_stack.servers.spark_cluster import SparkServer
+    from dev.local_stack.servers.stack import Stack
 
 WAIT_SECONDS = 180.0
 AGAIN_SECONDS = 3.0

@@ -6,13 +6,13 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from local_stack.clients import cql
+from dev.local_stack.clients import cql
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.servers.stack import Stack
     from tests.support.e2e.evolution import Table
 
 

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from local_stack.clients.cql import CqlClient
+from dev.local_stack.clients.cql import CqlClient
 from tests.support.e2e.row_model import TableModel
 
 if TYPE_CHECKING:

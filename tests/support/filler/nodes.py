@@ -10,17 +10,17 @@ from uuid import UUID
 import pytest
 
 from cdc_program.settings import NodeSettings
-from local_stack.clients.cql import connect
-from local_stack.process.processes import wait_until
-from local_stack.servers.cassandra import CassandraNode
-from local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.clients.cql import connect
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.cassandra import CassandraNode
+from dev.local_stack.servers.cassandra_options import CassandraOptions
 from publisher.position import Positions
 from publisher.tail import SegmentTails
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.stack import Stack
+    from dev.local_stack.servers.stack import Stack
 
 SMALL = CassandraOptions(heap_mib=400, commitlog_segment_mib=1, commitlog_sync_period_ms=200, cdc_total_space_mib=64)
 BOUND_SECONDS = 8.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from local_stack.process.network import free_ports
-from local_stack.process.processes import wait_until
+from dev.local_stack.process.network import free_ports
+from dev.local_stack.process.processes import wait_until
 from tests.support.program_process import READY_SECONDS, ProgramProcess
 
 if TYPE_CHECKING:

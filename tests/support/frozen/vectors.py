@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 
 if TYPE_CHECKING:
     from pathlib import Path

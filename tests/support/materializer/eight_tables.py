@@ -30,9 +30,9 @@ from cdc_messages.envelope import value_schema
 from cdc_messages.tables import message_key, to_json
 from cdc_program.errors import Code
 from cdc_program.settings import KafkaSettings
-from local_stack.process.network import free_ports
-from local_stack.process.processes import wait_until
-from local_stack.servers.programs import materializer
+from dev.local_stack.process.network import free_ports
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.programs import materializer
 from materializer.kafka import GroupPositions, PartitionProducer
 from materializer.records import RawPartition
 from tests.support.http_get import get
@@ -43,7 +43,7 @@ from tests.support.materializer.raw_builder import TableWriter, int_bytes, raw_r
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.programs import Setting
+    from dev.local_stack.servers.programs import Setting
 
 COUNT = 8
 NAMES = tuple(f"t{number}" for number in range(COUNT))

@@ -20,8 +20,8 @@ from cdc_messages import wire
 from cdc_messages.envelope import key_schema, value_schema
 from cdc_messages.tables import canonical, digest, to_json
 from cdc_program.settings import KafkaSettings, MaterializerSettings
-from local_stack.clients.change_reader import Change
-from local_stack.clients.history import chain_problems, frozen
+from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.history import chain_problems, frozen
 from materializer.job.open_partitions import OpenPartitions
 from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition, RawRecord

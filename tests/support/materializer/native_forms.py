@@ -10,10 +10,10 @@ from cassandra_storage.marshal import ListType, MapType, NativeType, SetType
 from cassandra_storage.native_order import KEY_TYPES, path_form
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
+from dev.verify.fuzz.mutate import mutated
+from dev.verify.oracle.type_values import TypeValues
 from materializer.rows.native_plan import type_form
 from materializer.rows.shown_forms import value_form
-from verify.fuzz.mutate import mutated
-from verify.oracle.type_values import TypeValues
 
 if TYPE_CHECKING:
     import random

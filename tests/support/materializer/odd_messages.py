@@ -22,9 +22,9 @@ from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.schema_rows import in_order
 from cdc_messages.raw import decode, encode
 from cdc_messages.snapshots import HOST_STATES
+from dev.verify.fuzz.mutate import mutated
+from dev.verify.oracle.type_values import TypeValues
 from tests.support.materializer.raw_builder import TableWriter, as_image, raw_record, snapshot_step
-from verify.fuzz.mutate import mutated
-from verify.oracle.type_values import TypeValues
 
 if TYPE_CHECKING:
     import random

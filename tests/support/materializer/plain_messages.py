@@ -13,6 +13,7 @@ from cassandra_storage.native_order import KEY_TYPES
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cdc_program.errors import CdcError, Code
+from dev.verify.fuzz.mutate import mutated
 from materializer.fold.native_fold import decode_plain
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.records import Arrival
@@ -22,7 +23,6 @@ from tests.support.materializer.both_folds import DifferenceError, fold_both
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.odd_messages import NOW_S, OddTable
 from tests.support.materializer.raw_builder import catalog_of
-from verify.fuzz.mutate import mutated
 
 if TYPE_CHECKING:
     from cassandra_storage.clustering import Clustering

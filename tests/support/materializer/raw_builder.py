@@ -8,11 +8,7 @@ from uuid import UUID
 
 from cassandra_storage.clustering_prefix import write_bound
 from cassandra_storage.deletion import DeletionTime, RangeTombstone
-from cassandra_storage.header import (
-    SerializationHeader,
-    write_deletion_time,
-    write_stats,
-)
+from cassandra_storage.header import SerializationHeader, write_deletion_time, write_stats
 from cassandra_storage.marshal import NativeType, SetType
 from cassandra_storage.rows import Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata

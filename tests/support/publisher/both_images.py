@@ -17,6 +17,7 @@ from cassandra_storage.sstable_reader import SSTableReader
 from cassandra_storage.sstable_versions import BIG, SSTableFormat, sstable_format
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, spans
 from cdc_messages import raw, tables
+from dev.verify.fuzz.mutate import mutated
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table
@@ -24,7 +25,6 @@ from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.sending import Pace, PartitionSender
 from publisher.snapshot_messages import RowImages, SnapshotOrigin
 from tests.support.cassandra_storage import sstable_builder
-from verify.fuzz.mutate import mutated
 
 if TYPE_CHECKING:
     import random

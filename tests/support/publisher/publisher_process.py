@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.cassandra import CassandraCluster
 
-from local_stack.process.network import free_ports
-from local_stack.servers.stack import OF_A_SHARED_MACHINE
+from dev.local_stack.process.network import free_ports
+from dev.local_stack.servers.stack import OF_A_SHARED_MACHINE
 from tests.support.program_process import READY_SECONDS, ProgramProcess
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from cdc_program.cassandra import Node
 from cdc_program.settings import KafkaSettings, NodeSettings, PublisherSettings, Settings
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.loop import Publisher

@@ -7,8 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from local_stack.clients.compare import compare
-from local_stack.clients.history import History
+from dev.local_stack.clients.compare import compare
+from dev.local_stack.clients.history import History
 from tests.support.e2e.folded_topic import FoldedTopic
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from cdc_program.settings import Settings
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
 
 PARTITIONS, ROWS = 40, 60
 SECONDS = 90.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from py4j.protocol import Py4JJavaError
 
-from local_stack.java.jars import FLINK_REGISTRY, class_path, install
+from dev.local_stack.java.jars import FLINK_REGISTRY, class_path, install
 from tests.support.schematizer.java_gateway import JARS, java_gateway
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import py4j.protocol
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from local_stack.java.runtime import find_java
+from dev.local_stack.java.runtime import find_java
 
 JARS = Path(pyspark.__file__).parent / "jars"
 

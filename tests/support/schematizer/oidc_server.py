@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 import httpx
 from joserfc.jwk import RSAKey
 
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from tests.support import node_packages
 
 if TYPE_CHECKING:

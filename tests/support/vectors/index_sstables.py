@@ -13,8 +13,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from local_stack.clients import cql
-from local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra import CassandraCluster
 from tests.support.vectors.load import FOLDER
 
 ARCHIVE = FOLDER / "index-sstables.tar.xz"

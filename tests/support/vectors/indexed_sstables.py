@@ -19,9 +19,9 @@ from cassandra_files.table_sstables import table_files
 from cassandra_storage.cql_schema import parse_schema
 from cassandra_storage.schema import TableMetadata
 from cassandra_storage.sstable_name import parse_table_folder
+from dev.verify.oracle.sstable_run import make_cluster
 from tests.support.vectors.load import FOLDER
 from tests.support.workload.session import WorkloadSession
-from verify.oracle.sstable_run import make_cluster
 
 if TYPE_CHECKING:
     from cassandra_files.sstables import SSTableFile

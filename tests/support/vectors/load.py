@@ -12,7 +12,7 @@ from uuid import UUID
 from cassandra_storage.commitlog import CdcIndex, CommitLogEntry, SegmentReader, index_file_name, parse_cdc_index
 from cassandra_storage.schema import TableMetadata
 from cassandra_storage.schema_rows import tables_from_rows
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import json
 
 from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
 from cdc_messages import tables as table_messages
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 from tests.support.vectors.load import load
 
 FOLDER = project_root() / "docs" / "example-segment"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import shutil
 
 from cassandra_files.sstables import find_sstables
-from local_stack.clients import cql
-from local_stack.process.paths import project_root
-from local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.clients import cql
+from dev.local_stack.process.paths import project_root
+from dev.local_stack.servers.cassandra import CassandraCluster
 from tests.support.vectors.sstables import COMPONENTS
 
 FOLDER = project_root() / "docs" / "example-sstable"

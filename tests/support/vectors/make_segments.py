@@ -8,12 +8,12 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.verify.oracle.commitlog_oracle import CommitLogOracle
 from tests.support.vectors.segments import FOLDER
 from tests.support.workload.record import OPTIONS, forms, record
 from tests.support.workload.recorded import KEYSTORE, SCHEMA
 from tests.support.workload.workload import Workload
-from verify.oracle.commitlog_oracle import CommitLogOracle
 
 MUTATIONS = 24  # in each form; as many again are the server's own
 SEED = 4

@@ -22,8 +22,8 @@ from cassandra.cluster import Cluster, Session
 from cassandra.query import dict_factory
 
 from cdc_program.cassandra import RawValuesHandler
-from local_stack.servers.cassandra import CassandraCluster
-from local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.cassandra import CassandraCluster
+from dev.local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.vectors import make_segments, workload
 from tests.support.vectors.load import FOLDER
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraNode
 
 SEGMENT_BYTES = 1 << 20
 OPTIONS = CassandraOptions(

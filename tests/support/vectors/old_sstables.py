@@ -14,16 +14,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from local_stack.java.compiler import compile_java
-from local_stack.java.ivy import Ivy
-from local_stack.java.jars import install
-from local_stack.java.runtime import find_java
-from local_stack.servers.cassandra_versions import VERSIONS
+from dev.local_stack.java.compiler import compile_java
+from dev.local_stack.java.ivy import Ivy
+from dev.local_stack.java.jars import install
+from dev.local_stack.java.runtime import find_java
+from dev.local_stack.servers.cassandra_versions import VERSIONS
+from dev.verify.oracle.sstable_run import make_cluster
 from tests.support.vectors.sstables import OLD_RELEASES, pack
 from tests.support.workload.record import save_schema
 from tests.support.workload.recorded import SCHEMA, load_schema
 from tests.support.workload.session import WorkloadSession
-from verify.oracle.sstable_run import make_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

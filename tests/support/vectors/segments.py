@@ -2,7 +2,7 @@
 
 segments/<version>/<form>/: the files of cdc_raw as they lay there, the logs by gzip, and for each log the lines of
 CommitLogOracle.segment; beside the forms the schema, as the publisher keeps it, and the keystore, whose password is
-local_stack.servers.encryption.PASSWORD.
+dev.local_stack.servers.encryption.PASSWORD.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_files.keystore import read_keys
-from local_stack.process.paths import project_root
-from local_stack.servers.encryption import PASSWORD
+from dev.local_stack.process.paths import project_root
+from dev.local_stack.servers.encryption import PASSWORD
 from tests.support.workload.recorded import KEYSTORE, SCHEMA, load_schema
 
 if TYPE_CHECKING:

@@ -21,16 +21,16 @@ from cassandra_files.sstables import find_sstables
 from cassandra_storage.schema import TableMetadata
 from cassandra_storage.sstable_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
 from cdc_messages.tables import from_json
+from dev.verify.oracle.sstable_oracle import SSTableOracle
+from dev.verify.oracle.sstable_run import FORMS, chosen_sstables, make_cluster, write_sstables
+from dev.verify.oracle.type_values import KEYSPACE
 from tests.support.vectors.load import FOLDER
 from tests.support.workload.recorded import SCHEMA, load_schema
 from tests.support.workload.workload import Workload
-from verify.oracle.sstable_oracle import SSTableOracle
-from verify.oracle.sstable_run import FORMS, chosen_sstables, make_cluster, write_sstables
-from verify.oracle.type_values import KEYSPACE
 
 if TYPE_CHECKING:
     from cassandra_files.sstables import SSTableFile
-    from local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.servers.cassandra import CassandraCluster
 
 SSTABLES = FOLDER / "sstables"
 COMPONENTS = (DATA, STATISTICS, COMPRESSION_INFO, CRC, DIGEST, TOC)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.commitlog import index_file_name
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.encryption import make_keystore
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.encryption import make_keystore
 from publisher.schema import NodeSchema
 from tests.support.workload.recorded import KEYSTORE, SCHEMA
 from tests.support.workload.session import WorkloadSession
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
-    from local_stack.servers.cassandra_versions import CassandraVersion
+    from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from dev.local_stack.servers.cassandra_versions import CassandraVersion
     from tests.support.workload.workload import Workload
 
     Report = Callable[[str], None]

@@ -12,7 +12,7 @@ from cassandra.concurrent import execute_concurrent
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import BatchStatement, BatchType, BoundStatement, PreparedStatement, dict_factory
 
-from verify.oracle.type_values import KEYSPACE
+from dev.verify.oracle.type_values import KEYSPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cassandra.query import Statement
 
-    from local_stack.servers.cassandra import CassandraNode
+    from dev.local_stack.servers.cassandra import CassandraNode
     from tests.support.workload.statements import Shape, Value
     from tests.support.workload.workload import Unit
 

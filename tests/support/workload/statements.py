@@ -12,8 +12,8 @@ from cassandra.query import UNSET_VALUE
 
 from cassandra_storage.cql_types import type_text
 from cassandra_storage.marshal import CqlType, ListType, MapType, SetType, UserType
+from dev.verify.oracle.type_values import TypeValues
 from tests.support.workload.tables import has_vector, quoted
-from verify.oracle.type_values import TypeValues
 
 if TYPE_CHECKING:
     import random

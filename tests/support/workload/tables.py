@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.cql_types import UserTypeDefinition, type_text
 from cassandra_storage.marshal import CqlType, TupleType, UserType, VectorType
-from verify.oracle.type_values import COMPARABLE, KEYSPACE, NATIVES, USER_TYPES, TypeValues
+from dev.verify.oracle.type_values import COMPARABLE, KEYSPACE, NATIVES, USER_TYPES, TypeValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,7 +79,7 @@ class Table:
 
 
 def tables(version: str, seed: int) -> list[Table]:
-    """`version`: a line of local_stack.servers.cassandra_versions."""
+    """`version`: a line of dev.local_stack.servers.cassandra_versions."""
     has_vectors = version.startswith("5.0")
     natives = {f"v_{one}": one for one in NATIVES} | (
         {f"v{i}": one for i, one in enumerate(VECTORS)} if has_vectors else {}

@@ -8,9 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.cql_types import parse_type
+from dev.verify.oracle.type_values import KEYSPACE
 from tests.support.workload.statements import FRESH, Draw, Shape, Value, shapes
 from tests.support.workload.tables import EVOLVING, TYPES, Table, create_types, quoted, tables
-from verify.oracle.type_values import KEYSPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

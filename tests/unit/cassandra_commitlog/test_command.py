@@ -15,7 +15,7 @@ from cassandra_commitlog.mutations import MutationReader
 from cassandra_commitlog.schemas import Schemas
 from cassandra_commitlog.segments import find_segments
 from cassandra_commitlog.summary import SegmentSummary
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, segment
 
 if TYPE_CHECKING:

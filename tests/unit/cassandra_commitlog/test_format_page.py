@@ -13,7 +13,7 @@ from cassandra_storage.marshal import NativeType
 from cassandra_storage.serializers import NATIVE_DECODERS
 from cassandra_storage.versions import commit_log_format
 from cdc_messages.schema_file import read_schema_file
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 from tests.support.cassandra_commitlog.fixtures import commitlog, json_lines
 
 EXAMPLE = project_root() / "docs" / "example-segment"

@@ -15,8 +15,8 @@ from cassandra_storage.errors import FormatError, UnsupportedError
 from cassandra_storage.rows import Row
 from cassandra_storage.sstable_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
 from cassandra_storage.sstable_versions import known_formats
+from dev.verify.oracle.sstable_oracle import judge_sstable
 from tests.support.vectors import sstables
-from verify.oracle.sstable_oracle import judge_sstable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Keys in the order and with the identity of Cassandra's comparators; verify/oracle asks Cassandra itself."""
+"""Keys in the order and with the identity of Cassandra's comparators; dev/verify/oracle asks Cassandra itself."""
 
 from __future__ import annotations
 
@@ -12,28 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.byte_comparable import (
-    bound_keys,
-    clustering_encoder,
-    clustering_key,
-    path_key,
-    value_encoder,
-)
+from cassandra_storage.byte_comparable import bound_keys, clustering_encoder, clustering_key, path_key, value_encoder
 from cassandra_storage.byte_source import escaped, variable_length_integer
 from cassandra_storage.clustering import Clustering, ClusteringBound, Kind
 from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import (
-    CqlType,
-    CustomType,
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    TupleType,
-    UserType,
-)
+from cassandra_storage.marshal import CqlType, CustomType, ListType, MapType, NativeType, SetType, TupleType, UserType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from verify.oracle.type_values import TypeValues
+from dev.verify.oracle.type_values import TypeValues
 
 INT, TEXT = NativeType("int"), NativeType("text")
 

@@ -1,4 +1,4 @@
-"""Merging counter contexts; verify/oracle asks Cassandra itself."""
+"""Merging counter contexts; dev/verify/oracle asks Cassandra itself."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from cassandra_storage.cql_schema import parse_schema
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import NativeType, TupleType
 from cassandra_storage.schema import ColumnKind
+from dev.verify.oracle.type_values import KEYSPACE
 from tests.support.vectors import sstables
 from tests.support.workload.tables import create_types, tables
-from verify.oracle.type_values import KEYSPACE
 
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata

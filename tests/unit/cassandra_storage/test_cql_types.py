@@ -22,7 +22,7 @@ from cassandra_storage.marshal import (
     UserType,
     VectorType,
 )
-from verify.oracle.type_values import KEYSPACE, ODD, POINT, USER_TYPES, TypeValues
+from dev.verify.oracle.type_values import KEYSPACE, ODD, POINT, USER_TYPES, TypeValues
 
 INT, TEXT, FLOAT = NativeType("int"), NativeType("text"), NativeType("float")
 COMPOSITE = "org.apache.cassandra.db.marshal.DynamicCompositeType(a=>org.apache.cassandra.db.marshal.UTF8Type)"

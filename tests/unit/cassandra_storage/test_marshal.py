@@ -33,7 +33,7 @@ from cassandra_storage.marshal import (
     vector_elements,
 )
 from cassandra_storage.serializers import NATIVE_DECODERS
-from verify.oracle.type_values import TypeValues
+from dev.verify.oracle.type_values import TypeValues
 
 INT, TEXT = NativeType("int"), NativeType("text")
 ONE_AND_A = b"\x00\x00\x00\x04\x00\x00\x00\x01\x00\x00\x00\x01a"

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.byte_comparable import path_encoder
-from cassandra_storage.deletion import (
-    EXPIRED_LIVENESS_TTL,
-    LIVE,
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.deletion import EXPIRED_LIVENESS_TTL, LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.marshal import NativeType, SetType
 from cassandra_storage.merge import RowMerger, reconcile, supersedes
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
@@ -97,8 +90,8 @@ def test_a_deletion_may_come_before_or_after(a: Row, b: Row, active: DeletionTim
 
 
 def test_shadowable_deletions_depend_on_the_order() -> None:
-    """Cassandra depends on it too (verify/oracle): a newer row liveness lifts the deletion, but not from what it has
-    deleted.
+    """Cassandra depends on it too (dev/verify/oracle): a newer row liveness lifts the deletion, but not from what
+    it has deleted.
 
     No supported release writes them, and the materializer refuses them by name (decision 0007).
     """

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.servers.cassandra_versions import VERSIONS
+from dev.local_stack.servers.cassandra_versions import VERSIONS
+from dev.verify.oracle.judge import Tally, judge_segment
 from tests.support.vectors.segments import FOLDER, SegmentVector, keys, tables, vectors
 from tests.support.workload.record import forms
-from verify.oracle.judge import Tally, judge_segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

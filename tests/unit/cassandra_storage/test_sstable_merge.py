@@ -22,6 +22,7 @@ from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.sstable_merge import Place
 from cassandra_storage.sstable_reader import Partition
 from cassandra_storage.unfiltered import Marker
+from dev.verify.oracle.mutants import Mutant, mutants
 from tests.support.cassandra_storage.merged_tables import (
     WIDE,
     Case,
@@ -36,7 +37,6 @@ from tests.support.cassandra_storage.merged_tables import (
     order_of,
     place_in,
 )
-from verify.oracle.mutants import Mutant, mutants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ from cassandra_storage.cql_types import parse_type
 from cassandra_storage.marshal import CqlType, NativeType, UserType
 from cassandra_storage.vint import write_vint
 from cdc_messages.avro_types import _NATIVE, SHARED_NAMESPACE, AvroTypes
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 from tests.support.cdc_messages.from_avro import without_logical_types
 
 if TYPE_CHECKING:

@@ -10,16 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import (
-    CqlType,
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    TupleType,
-    UserType,
-    VectorType,
-)
+from cassandra_storage.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.distinct_keys import distinct_check

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cdc_messages import raw, wire
 from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 from schematizer.avro_schemas.compatibility import Level, conflicts
 from schematizer.avro_schemas.parsing import parse
 

@@ -16,7 +16,7 @@ from cdc_program import cassandra
 from cdc_program.cassandra import CassandraClient, connect, read_node
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import CassandraSettings
-from local_stack.process.processes import wait_until
+from dev.local_stack.process.processes import wait_until
 from tests.support.login_server import LoginServer
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
 from cdc_program.settings import KafkaSettings
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from tests.support.e2e.certificates import Authority
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from tests.support import kafka_clients
 
 ROOT = Path(__file__).resolve().parents[3]

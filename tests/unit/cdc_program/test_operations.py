@@ -15,7 +15,7 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.operations import Operations
 from cdc_program.settings import FillerSettings
 from cdc_program.status_client import fetch_status
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from tests.support.http_get import get, post
 
 

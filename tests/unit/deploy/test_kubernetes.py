@@ -19,9 +19,10 @@ from cdc_program.describe import all_settings, setting
 from cdc_program.kafka import client_config
 from cdc_program.load import load_settings
 from cdc_program.operations import Operations
-from local_stack.install.commands import REQUIREMENTS
-from local_stack.process.network import free_ports
-from local_stack.process.paths import project_root
+from dev.local_stack.install.commands import REQUIREMENTS
+from dev.local_stack.process.network import free_ports
+from dev.local_stack.process.paths import project_root
+from dev.tools.kubernetes_schemas import MANIFESTS
 from materializer.cli import main as materializer
 from schematizer.confluent import routes
 from tests.support.deploy.alert_rules import RULES
@@ -37,7 +38,6 @@ from tests.support.deploy.kubernetes import (
 )
 from tests.support.e2e.certificates import Authority
 from tests.support.http_get import get
-from tools.kubernetes_schemas import MANIFESTS
 from transformer.cli import main as transformer
 from transformer.definition_file import load_transformers
 
@@ -92,7 +92,7 @@ def test_what_is_wrong_would_be_noticed() -> None:
     unused = copy.deepcopy(named("StatefulSet", "cassandra-schematizer"))
     unused["spec"]["minReadySeconds"] = 1
     [found] = errors(unused)
-    assert "run tools.kubernetes_schemas" in found
+    assert "run dev.tools.kubernetes_schemas" in found
 
 
 def test_all_files_are_applied() -> None:

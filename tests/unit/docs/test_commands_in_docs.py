@@ -16,12 +16,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bench.__main__ import CHOICES as BENCHES
-from local_stack.process.paths import project_root
+from dev.bench.__main__ import CHOICES as BENCHES
+from dev.local_stack.process.paths import project_root
+from dev.tools.reference.programs import Command, commands, programs
+from dev.verify.__main__ import CHOICES as VERIFIED
 from tests.support.docs.runs import INSPECTORS, MAKE, OPERATORS, OTHERS, OWN, Run, Work
 from tests.support.docs.shell import Shown, fenced, inline, pages
-from tools.reference.programs import Command, commands, programs
-from verify.__main__ import CHOICES as VERIFIED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from bench.__main__ import CHOICES as BENCHMARKS
 from cdc_program.describe import settings_of
 from cdc_program.settings import Settings
-from local_stack.process.paths import project_root
+from dev.bench.__main__ import CHOICES as BENCHMARKS
+from dev.local_stack.process.paths import project_root
+from dev.verify.__main__ import CHOICES as PROGRAMS
 from tests.support.deploy.served import served
-from verify.__main__ import CHOICES as PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

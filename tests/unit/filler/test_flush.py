@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.errors import CdcError, Code
+from dev.local_stack.process.processes import wait_until
 from filler import flush
 from filler.flush import Flusher
-from local_stack.process.processes import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

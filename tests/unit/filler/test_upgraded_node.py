@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 from cdc_program.cassandra import read_node
 from cdc_program.node_sizes import node_sizes
 from cdc_program.settings import FillerSettings, NodeSettings, Settings
+from dev.local_stack.process.processes import wait_until
 from filler.loop import CLUSTER_CHECK_SECONDS, Filler
 from filler.node import NodeWatch
-from local_stack.process.processes import wait_until
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 from tests.support.upgraded_node import UpgradedNode
 

@@ -16,7 +16,7 @@ import cdc_native
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import LIBRDKAFKA_LOGGER
 from cdc_program.settings import KafkaSettings
-from local_stack.process.network import LOCALHOST, free_ports
+from dev.local_stack.process.network import LOCALHOST, free_ports
 from publisher.inflight import PendingMessages
 from publisher.kafka import sender as sender_module
 from publisher.kafka.producers import BY_KEY, ConfluentProducer, NativeProducer, Report

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
 
-from bench import registry_rows as rows
+from dev.bench import registry_rows as rows
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.service import Catalogue

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from cdc_program.settings import KafkaSettings
-from local_stack.process.processes import wait_until
+from dev.local_stack.process.processes import wait_until
 from schematizer import housekeeping
 from schematizer.catalogue.clients import ProducerRegistration
 from schematizer.catalogue.outbox import Outbox, OutboxMessage

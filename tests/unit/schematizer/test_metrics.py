@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import SchematizerSettings, Settings
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from schematizer.server import serve_registry
 from tests.support.http_get import get
 from tests.support.schematizer.registry_process import Registry

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from joserfc import jwt
 
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from tests.support.schematizer.confluent_javascript import JavaScriptClient
 from tests.support.schematizer.oidc_server import AUDIENCE, SECRET, WEB, OidcServer, new_key, visit
 from tests.support.schematizer.orders import ORDER

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from bench import registry_rows as rows
+from dev.bench import registry_rows as rows
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc_program.errors import CdcError, Code
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 from tests.support.transformer.definitions import HEAD
 from transformer.definition import MaskStep
 from transformer.definition_file import load_transformers, parse_transformers

@@ -11,9 +11,9 @@ from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
 from cdc_program.cassandra import connect_raw
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import CassandraSettings
-from local_stack.clients import cql
-from local_stack.servers.cassandra_options import CassandraOptions
-from local_stack.servers.choice import cassandra_cluster
+from dev.local_stack.clients import cql
+from dev.local_stack.servers.cassandra_options import CassandraOptions
+from dev.local_stack.servers.choice import cassandra_cluster
 from materializer.commands.audit.select import Pace, SelectedUnits, Unread
 from materializer.commands.audit.shown import STATIC_UNIT, AuditedTable
 from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_bytes
@@ -21,8 +21,8 @@ from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_b
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.clients.cql import CqlClient
-    from local_stack.servers.cassandra import CassandraCluster
+    from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.cassandra import CassandraCluster
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(400)]
 

@@ -25,7 +25,7 @@ from tests.support.materializer.reshard_run import Run, in_child
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
 
 if TYPE_CHECKING:
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
     from materializer.exactly_once.position import Position
 
 pytestmark = pytest.mark.servers

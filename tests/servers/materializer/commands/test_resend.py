@@ -18,7 +18,7 @@ from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 OTHER_COUNT = 1

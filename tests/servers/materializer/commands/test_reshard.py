@@ -22,8 +22,8 @@ from tests.support.materializer.table_job import RAW_PARTITIONS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
-    from local_stack.servers.s3 import S3Server
+    from dev.local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.s3 import S3Server
 
 pytestmark = pytest.mark.servers
 NO_PURGE = 10**9  # seconds

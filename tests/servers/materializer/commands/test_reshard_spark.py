@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pytest
 
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.fault_points import Fault, ReshardPoint
@@ -21,8 +21,8 @@ from tests.support.materializer.table_job import PatientPlanner
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from local_stack.servers.kafka import KafkaBroker
-    from local_stack.servers.s3 import S3Server
+    from dev.local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.s3 import S3Server
     from materializer.commands.reshard.tasks import Tasks
     from tests.support.materializer.reshard_run import Run
     from tests.support.materializer.table_job import TableJob

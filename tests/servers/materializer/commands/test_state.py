@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cdc_program.errors import CdcError, Code
+from dev.verify.chaos.matrix import MESSAGES, make_setup
 from materializer.cli import main
 from materializer.commands.state_show import cassandra_partition_json, serialize_key
 from materializer.commands.state_verify import verify_state
@@ -38,12 +39,11 @@ from tests.support.materializer.raw_builder import (
     snapshot_step,
 )
 from tests.support.materializer.table_statements import PARTITION, delete_range, delete_row, insert, set_static
-from verify.chaos.matrix import MESSAGES, make_setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 SNAPSHOT_AT = 3
 VERSIONS = 5

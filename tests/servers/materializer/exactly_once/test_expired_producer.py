@@ -10,18 +10,18 @@ import structlog
 from confluent_kafka import KafkaException
 
 from cdc_program.errors import CdcError, Code
-from local_stack.servers.choice import kafka_broker
+from dev.local_stack.servers.choice import kafka_broker
+from dev.verify.chaos.matrix import make_setup, produce
 from materializer.exactly_once.position import Position
 from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import GroupPositions, PartitionProducer, ProducerExpiredError, driver_errors
 from materializer.records import Message
-from verify.chaos.matrix import make_setup, produce
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
     from tests.support.materializer.protocol_run import Setup
 
 pytestmark = pytest.mark.servers

@@ -13,9 +13,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import CdcError, Code
-from local_stack.java.jars import KAFKA_TOOLS, class_path, install
-from local_stack.java.runtime import find_java
-from local_stack.servers.kafka import JAVA, KafkaBroker
+from dev.local_stack.java.jars import KAFKA_TOOLS, class_path, install
+from dev.local_stack.java.runtime import find_java
+from dev.local_stack.servers.kafka import JAVA, KafkaBroker
+from dev.verify.chaos.matrix import MESSAGES, make_setup
 from materializer.exactly_once.position import encode
 from materializer.job.offset_refresh import OffsetRefresh
 from materializer.job.open_partitions import OpenPartitions
@@ -23,7 +24,6 @@ from materializer.kafka import GroupPositions
 from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, make_raw_topic
-from verify.chaos.matrix import MESSAGES, make_setup
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""The state protocol on a real broker: restores, damage, errors; verify/chaos has the crashes."""
+"""The state protocol on a real broker: restores, damage, errors; dev/verify/chaos has the crashes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 
 from cdc_program.errors import CdcError, Code
+from dev.verify.chaos.child import start
+from dev.verify.chaos.matrix import MESSAGES, make_setup, produce
 from materializer import fault_points
 from materializer.fault_points import Fault, FaultPoint
 from materializer.job import wiring
@@ -24,14 +26,12 @@ from materializer.store.object_store import ObjectStore
 from materializer.store.rocksdb import DamagedLocalStoreError
 from tests.support.materializer.counting import IDLE_KEY
 from tests.support.materializer.protocol_run import CHUNK
-from verify.chaos.child import start
-from verify.chaos.matrix import MESSAGES, make_setup, produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
     from tests.support.materializer.protocol_run import Setup
 
 pytestmark = pytest.mark.servers

@@ -1,4 +1,4 @@
-"""The state protocol with its checkpoint location on an S3 server; verify/chaos has the same on local disk."""
+"""The state protocol with its checkpoint location on an S3 server; dev/verify/chaos has the same on local disk."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.errors import CdcError, Code
+from dev.verify.chaos.matrix import Action, Cell, make_setup, produce, run_cell
 from materializer.fault_points import FaultPoint
 from materializer.store.checkpoints import CheckpointStore
-from verify.chaos.matrix import Action, Cell, make_setup, produce, run_cell
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
-    from local_stack.servers.s3 import S3Server
+    from dev.local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.s3 import S3Server
     from materializer.store.checkpoints import Manifest
     from tests.support.materializer.protocol_run import Setup
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from local_stack.process.paths import project_root
+from dev.local_stack.process.paths import project_root
 from tests.support.materializer.streaming_job import RAW, Job
 from tests.support.materializer.streaming_task import read_folded
 

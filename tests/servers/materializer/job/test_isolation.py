@@ -12,7 +12,7 @@ import click
 import pytest
 
 from cdc_program.errors import Code
-from local_stack.process.processes import wait_until
+from dev.local_stack.process.processes import wait_until
 from tests.support.http_get import get
 from tests.support.materializer.eight_tables import (
     DAMAGED,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600), pytest.mark.exhaustive]
 PHASE_SECONDS = 20.0 if os.environ.get("CDC_EXHAUSTIVE") else 4.0  # the longer, the better the figures of latency

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_program.settings import Settings
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import click
 import pytest
 
-from local_stack.process.processes import wait_until
-from local_stack.servers.s3 import ENVIRONMENT
+from dev.local_stack.process.processes import wait_until
+from dev.local_stack.servers.s3 import ENVIRONMENT
 from tests.support.http_get import get
 from tests.support.materializer.eight_tables import LOADED, NAMES, WAIT_SECONDS, EightTables
 from tests.support.schematizer.registry_process import Registry
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
-    from local_stack.servers.s3 import S3Server
+    from dev.local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.s3 import S3Server
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(600)]
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from cdc_messages.topics import partition_for
 from cdc_program.errors import Code
-from local_stack.servers.spark_cluster import spark_home
+from dev.local_stack.servers.spark_cluster import spark_home
 from tests.support.materializer.counting import BAD_KEY, CHANGE_PARTITIONS, RAW_PARTITIONS
 from tests.support.materializer.protocol_run import ROOT, read_topic
 from tests.support.schematizer.registry_process import Registry
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 

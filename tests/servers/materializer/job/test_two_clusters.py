@@ -17,7 +17,7 @@ from tests.support.materializer.table_job import PatientPlanner, TableJob, job_s
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 CLUSTERS = ("first", "second")

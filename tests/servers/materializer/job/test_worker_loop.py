@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
     from materializer.exactly_once.position import Position
     from materializer.job.plan import BatchPlan
     from materializer.job.worker_loop import TaskResult

@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.servers.kafka import KafkaBroker
+from dev.verify.chaos.matrix import make_setup, produce
 from materializer.exactly_once.position import Position
 from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import (
@@ -30,7 +31,6 @@ from publisher.inflight import PendingPosition
 from publisher.kafka.sender import Sender
 from publisher.kafka.unread import GroupReader
 from tests.support.second_broker import REPLICATED, SecondBroker
-from verify.chaos.matrix import make_setup, produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

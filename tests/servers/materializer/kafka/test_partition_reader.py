@@ -15,7 +15,7 @@ from materializer.kafka import clients, read_partition, read_raw
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 PARTITION = 1

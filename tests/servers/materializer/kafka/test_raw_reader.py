@@ -15,7 +15,7 @@ from materializer.kafka import RawReader, ReadBudget, raw_reader
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
 
 COUNT, MOST_BUSY = 12, 3
 BUDGET = ReadBudget(1000, 1_000_000)

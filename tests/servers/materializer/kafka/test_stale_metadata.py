@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
-from local_stack.servers.kafka import KafkaBroker
+from dev.local_stack.servers.kafka import KafkaBroker
 from materializer.kafka import RawReader, ReadBudget, TopicReader, Topics
 from materializer.records import RawPartition
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_messages.raw import RawMessage
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
     from materializer.records import RawRecord
 
 pytestmark = pytest.mark.servers

@@ -21,7 +21,7 @@ from tests.support.materializer.table_job import TableJob, job_settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.kafka import KafkaBroker
+    from dev.local_stack.servers.kafka import KafkaBroker
     from materializer.records import Message, RawRecord
 
 pytestmark = pytest.mark.servers

@@ -14,14 +14,14 @@ from pyarrow import fs
 from structlog.testing import capture_logs
 
 from cdc_program.errors import CdcError, Code
-from local_stack.servers.s3 import BUCKET
+from dev.local_stack.servers.s3 import BUCKET
 from materializer.store.download import Download
 from materializer.store.object_store import MissingFileError, ObjectStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.s3 import S3Server
+    from dev.local_stack.servers.s3 import S3Server
 
 LARGE = 12 * 1024 * 1024 + 1  # several parts of S3's multipart upload
 

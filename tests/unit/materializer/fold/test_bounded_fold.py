@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    RangeTombstone,
-    RowDeletion,
-)
+from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, RangeTombstone, RowDeletion
 from cassandra_storage.rows import Row
 from cassandra_storage.schema import DroppedColumn
 from materializer.rows.keys import CONTINUATION, RANGES_SECTION, partition_prefix

@@ -16,11 +16,11 @@ from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, UserType
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind
+from dev.verify.oracle.type_values import POINT, TypeValues
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TABLE, TableWriter, as_image, column, int_bytes, raw_record
 from tests.support.materializer.respelled import respelled
-from verify.oracle.type_values import POINT, TypeValues
 
 if TYPE_CHECKING:
     from cassandra_storage.marshal import CqlType

@@ -17,9 +17,7 @@ from materializer.rows.overlay import Overlay
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
-from tests.support.materializer.raw_builder import (
-    SNAPSHOT as ID,
-)
+from tests.support.materializer.raw_builder import SNAPSHOT as ID
 from tests.support.materializer.raw_builder import (
     TABLE,
     WRITER,

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.metrics import Collected
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from materializer.cli import main
 from materializer.exactly_once.partition_task import Report
 from materializer.job.lag_watch import Lag

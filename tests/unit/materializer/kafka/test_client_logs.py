@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdc_program.kafka import LIBRDKAFKA_LOGGER
 from cdc_program.settings import KafkaSettings
-from local_stack.process.network import free_ports
+from dev.local_stack.process.network import free_ports
 from materializer.kafka import GroupPositions, RawReader, ReadBudget
 from materializer.records import RawPartition
 

@@ -12,9 +12,9 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import CqlType, MapType, NativeType, TupleType, VectorType, decode
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
+from dev.verify.oracle.type_values import TypeValues
 from materializer.rows.shown_forms import value_form
 from tests.support.materializer.respelled import respelled
-from verify.oracle.type_values import TypeValues
 
 INT, TEXT, BOOLEAN = NativeType("int"), NativeType("text"), NativeType("boolean")
 PAIR = TupleType((INT, TEXT))

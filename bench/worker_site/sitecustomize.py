@@ -1,8 +1,0 @@
-"""Python runs this when it starts with this folder on its path: bench.worker_steps then measures Spark's workers."""  # noqa: INP001 - no package
-
-import sys
-
-if "pyspark.daemon" in sys.orig_argv:
-    from bench import worker_steps
-
-    worker_steps.install()

@@ -1,0 +1,183 @@
+"""The same servers in containers, through testcontainers: `SERVERS=containers`.
+
+Official images (`cassandra:<release>`, `apache/kafka:4.1.0`) run with the settings, files, addresses and ports that
+the child processes have: on the host's network, each server's folder mounted at its own path (`cdc_raw` is there for
+the publisher to read and delete from), as this process's user. That takes an engine on Linux; testcontainers' reaper
+removes the containers when this process dies.
+
+NOT RUN on a real engine: none answered where it was written. Tests run it on one in memory, which says what is asked of
+Docker and how its answers are read, but not whether the official images start like this.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from cdc_program.errors import CdcError, Code
+from dev.local_stack.java.jars import KAFKA
+from dev.local_stack.process.processes import ServerProcess
+from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
+from dev.local_stack.servers.kafka import KafkaBroker, cluster_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from dev.local_stack.servers.cassandra_versions import CassandraVersion
+
+KAFKA_IMAGE = f"apache/kafka:{KAFKA.name.partition('-')[2]}"
+KAFKA_HOME = "/opt/kafka/bin"
+CASSANDRA_COMMAND = ("/opt/cassandra/bin/cassandra", "-f", "-R")  # -R: it may be root, if we are
+NO_ENGINE_FIX = "Start one (systemctl start docker), or leave SERVERS=containers away: child processes need no engine."
+
+
+class ContainerProcess(ServerProcess):
+    """A container as a process: its log is copied to `log` whenever it is asked for."""
+
+    def __init__(  # noqa: PLR0913 - settings by keyword
+        self,
+        name: str,
+        image: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        """Run `command` instead of the image's entry point. Raises CdcError(STACK_MISSING) without an engine."""
+        self.name = name
+        self.log = log
+        self._container = _start(image, command, folder, environment)
+
+    @property
+    def exit_status(self) -> int | None:
+        self._container.reload()
+        state = self._container.attrs["State"]
+        if state["Running"]:
+            return None
+        code = int(state["ExitCode"])
+        return 128 - code if code > 128 else code
+
+    def output(self) -> str:
+        text: str = self._container.logs().decode(errors="replace")
+        self.log.write_text(text)
+        return text
+
+    def execute(self, *command: str) -> tuple[int, str]:
+        """Exit status and output of a command inside."""
+        status, output = self._container.exec_run(list(command))
+        return int(status), output.decode(errors="replace")
+
+    def stop(self, grace_seconds: float = 10.0) -> None:
+        if self.is_running:
+            self.resume()
+            self._container.stop(timeout=int(grace_seconds))
+
+    def kill(self) -> None:
+        if self.is_running:
+            self._container.kill()
+            self._container.wait()
+
+    def pause(self) -> None:
+        self._container.pause()
+
+    def resume(self) -> None:
+        self._container.reload()
+        if self._container.status == "paused":
+            self._container.unpause()
+
+    def remove(self) -> None:
+        """Copy its log, and remove the container."""
+        self.output()
+        self._container.remove(force=True, v=True)
+
+
+def _start(image: str, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - docker's own class
+    """A running container (docker.models.containers.Container)."""
+    try:
+        from docker.errors import DockerException  # noqa: PLC0415 - an extra of its own: [containers]
+        from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise CdcError(
+            Code.STACK_MISSING,
+            "SERVERS=containers needs testcontainers, which is not installed.",
+            "Run: pip install 'cassandra-cdc-materializer[containers]'",
+        ) from error
+    try:
+        container = (
+            DockerContainer(image)
+            .with_command(list(command[1:]))
+            .with_volume_mapping(str(folder), str(folder), "rw")
+            .with_kwargs(
+                entrypoint=command[0], network_mode="host", user=f"{os.getuid()}:{os.getgid()}", working_dir=str(folder)
+            )
+        )
+        for name, value in environment.items():
+            container.with_env(name, value)
+        return container.start().get_wrapped_container()
+    except (DockerException, OSError) as error:
+        raise CdcError(
+            Code.STACK_MISSING, f"No Docker engine answers, or {image} does not start: {error}.", NO_ENGINE_FIX
+        ) from error
+
+
+class ContainerNode(CassandraNode):
+    """A node in a container of the official image."""
+
+    def launch(self) -> ContainerProcess:
+        self.write_configuration()
+        heap = self.cluster.options.heap_mib
+        environment = {
+            "MAX_HEAP_SIZE": f"{heap}M",
+            "HEAP_NEWSIZE": f"{heap // 4}M",
+            "JVM_EXTRA_OPTS": " ".join(self.own_options()),
+        }
+        image = f"cassandra:{self.version.release}"
+        return ContainerProcess(
+            self.name, image, CASSANDRA_COMMAND, log=self.log, folder=self.folder, environment=environment
+        )
+
+    def nodetool(self, *arguments: str) -> str:
+        assert isinstance(self.process, ContainerProcess)
+        status, output = self.process.execute("nodetool", "-h", "127.0.0.1", "-p", str(self.jmx_port), *arguments)
+        if status:
+            raise self.process.failure(f"refused nodetool {' '.join(arguments)}: {output}")
+        return output
+
+
+class ContainerCassandra(CassandraCluster):
+    """CassandraCluster, its nodes in containers."""
+
+    node_class = ContainerNode
+
+    def install(self, version: CassandraVersion) -> None:
+        """The engine pulls the image."""
+
+
+class ContainerKafka(KafkaBroker):
+    """KafkaBroker in a container."""
+
+    def install(self) -> None:
+        """The engine pulls the image."""
+
+    def format(self) -> None:
+        """The container does it before it starts the broker."""
+
+    def launch(self) -> ContainerProcess:
+        properties = self.write_configuration()
+        format_first = f"{KAFKA_HOME}/kafka-storage.sh format --ignore-formatted -t {cluster_id()} -c {properties}"
+        script = f"{format_first} && exec {KAFKA_HOME}/kafka-server-start.sh {properties}"
+        environment = {
+            "KAFKA_HEAP_OPTS": f"-Xmx{self.heap_mib}m",
+            "KAFKA_LOG4J_OPTS": f"-Dlog4j2.configurationFile={(self.folder.path / 'log4j2.xml').as_uri()}",
+            "LOG_DIR": str(self.folder.path / "logs"),
+        }
+        return ContainerProcess(
+            "kafka",
+            KAFKA_IMAGE,
+            ("/bin/bash", "-c", script),
+            log=self.log,
+            folder=self.folder.path,
+            environment=environment,
+        )

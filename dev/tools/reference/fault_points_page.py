@@ -1,0 +1,74 @@
+"""The end of docs/internals/fault-points.md, from the fault points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dev.verify.chaos.faults import StackFault
+from dev.verify.chaos.matrix import Action
+from materializer.fault_points import FaultPoint, RebuildPoint, ReshardPoint, TransformPoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from materializer.fault_points import AnyPoint
+
+HEADING = "## The points\n"
+
+
+def with_fault_points(page: str) -> str:
+    """The page with a fresh last section."""
+    before, _, _ = page.partition(HEADING)
+    return before + HEADING + "\n" + table()
+
+
+def table() -> str:
+    lines = [
+        "At each of these points, in the order of a task's steps:",
+        "",
+        *(f"- {action.value}" for action in Action),
+        "",
+        "| the worker dies at | what holds, and what the next task does |",
+        "| --- | --- |",
+        *_rows(FaultPoint),
+        "",
+        "The same is tested while all rows of a raw partition move to another change topic",
+        "(`dev/verify/chaos/move_matrix.py`): at all points except `after_adopt`, and also after a worker died during",
+        "the move and lost its local state. A move is done in parts. Each part is a chunk at the same raw offset, and",
+        "the next task continues after the last part, into the same topic.",
+        "",
+        "These faults happen at random moments under load, with Cassandra, Kafka and Spark:",
+        "",
+        *(f"- {fault.value}" for fault in StackFault),
+        "",
+        "`cassandra-materializer state reshard` is killed at each of these points, in the order of its steps, and run",
+        "again, while a publisher that does not know the new partitions writes",
+        "(`tests/servers/materializer/commands/test_reshard.py`):",
+        "",
+        "| the command dies at | what holds, and what the next run does |",
+        "| --- | --- |",
+        *_rows(ReshardPoint),
+        "",
+        "Until a run completes, the topic's raw partitions stay stopped in the job (`CDC-054`).",
+        "",
+        "`cassandra-materializer rebuild` is killed at each of these points and run again, while a publisher continues",
+        "(`tests/servers/materializer/commands/test_rebuild.py`):",
+        "",
+        "| the command dies at | what holds, and what the next run does |",
+        "| --- | --- |",
+        *_rows(RebuildPoint),
+        "",
+        "Until a run completes, the topic's raw partitions stay stopped in the job (`CDC-051`).",
+        "",
+        "A worker of `cassandra-transformer` dies at each of these points, in each of the ways above",
+        "(`dev/verify/chaos/transform_matrix.py`):",
+        "",
+        "| the worker dies at | what holds, and what the next task does |",
+        "| --- | --- |",
+        *_rows(TransformPoint),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(points: Iterable[AnyPoint]) -> Iterator[str]:
+    return (f"| `{point.name.lower()}` | {point.value} |" for point in points)

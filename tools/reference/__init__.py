@@ -1,1 +1,0 @@
-"""Writes the docs that are generated from the code: `python -m tools.reference`."""
