@@ -10,7 +10,7 @@ from uuid import UUID
 from cassandra_commitlog.mutations import Decoded, Undecoded
 from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.errors import FormatError, UnknownTableError
-from cdc_messages.envelope import partition_key_values
+from cdc_common.messages.envelope import partition_key_values
 from cdc_messages.update_json import update_json
 from cdc_messages.values_json import hexadecimal, value_json
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cassandra_storage.errors import FormatError
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.rows import Row
-from cdc_messages.envelope import partition_key_values
+from cdc_common.messages.envelope import partition_key_values
 from cdc_messages.update_json import UpdateForm, deletion_json
 from cdc_messages.values_json import hexadecimal, value_json
 

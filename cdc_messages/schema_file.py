@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cassandra_storage.cql_schema import CqlSchema
 from cassandra_storage.errors import FormatError
-from cdc_messages import tables as table_messages
-from cdc_messages.errors import MessageError
+from cdc_common.messages import tables as table_messages
+from cdc_common.messages.errors import MessageError
 
 if TYPE_CHECKING:
     from pathlib import Path

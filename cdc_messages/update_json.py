@@ -14,7 +14,7 @@ from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, UserType
 from cassandra_storage.rows import Cell
-from cdc_messages.envelope import partition_key_values
+from cdc_common.messages.envelope import partition_key_values
 from cdc_messages.values_json import Json, hexadecimal, raw, value_json
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from cdc_native.avro_sha256 cimport Hmac
 from cdc_native.buffers cimport Bytes, Writer
 
 
-# A conversion. null_at, is_single: of the union that it is lifted over, as in cdc_messages.avro.converts.Lift;
+# A conversion. null_at, is_single: of the union that it is lifted over, as in cdc_common.messages.avro.converts.Lift;
 # `first` and `count`: of its names.
 cdef struct Convert:
     int kind

@@ -1,4 +1,4 @@
-"""Conversions of the encoding of a value: the core's side of cdc_messages.avro.converts, which says what each does."""
+"""Conversions of the encoding of a value: the core's side of cdc_common.messages.avro.converts, which says what each does."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -43,7 +43,7 @@ cdef dict _UNKNOWN = {"stop": REFUSE, "null": MAKE_NULL, "keep": KEEP}
 
 
 cdef class Converts:
-    """All conversions of a rewrite, in the forms that cdc_messages.avro.converts makes. ValueError for one that the
+    """All conversions of a rewrite, in the forms that cdc_common.messages.avro.converts makes. ValueError for one that the
     core cannot do here: `hash` without OpenSSL.
     """
 

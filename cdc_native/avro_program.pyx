@@ -26,7 +26,7 @@ cdef int _MOST_DEPTH = 64
 
 
 cdef class Program:
-    """A schema in the form of cdc_messages.avro.forms. ValueError for one that is too large or nested too deeply."""
+    """A schema in the form of cdc_common.messages.avro.forms. ValueError for one that is too large or nested too deeply."""
 
     def __cinit__(self, form):
         self.form = form

@@ -15,7 +15,7 @@ from cdc_native.updates cimport PlainUpdate
 cdef class EncodedChange:
     """A change whose message is written already, except for its end: `value` lacks the time in ms.
 
-    op, row_sequence, partition_key, schema: as in cdc_messages.changes.RowChange. before, after: the stored rows, and
+    op, row_sequence, partition_key, schema: as in cdc_common.messages.changes.RowChange. before, after: the stored rows, and
     `static` the static row, or None. now: the seconds at which before and after are shown. is_alone: of the row that
     stands for a partition that has only statics. It refers to nothing that may refer to it.
 
@@ -24,7 +24,7 @@ cdef class EncodedChange:
 
     @property
     def source(self) -> tuple:
-        """cdc_messages.changes.Source."""
+        """cdc_common.messages.changes.Source."""
         cdef PlainUpdate update = self.update
         if self.is_of_fan_out:
             return self.event_source[:5] + (self.is_incomplete, self.event_source[6])
@@ -34,11 +34,11 @@ cdef class EncodedChange:
         return *place, "write", self.is_incomplete, update.is_snapshot
 
     def row_change(self):
-        """cdc_messages.changes.RowChange."""
+        """cdc_common.messages.changes.RowChange."""
         return self.convert(self)
 
     def partition(self, uint32_t count) -> int:
-        """cdc_messages.topics.partition_for."""
+        """cdc_common.messages.topics.partition_for."""
         cdef bytes key = self.partition_key
         if count == 0:
             raise ValueError("a topic of no partitions")

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Change messages written from rows in C structs: the twin of materializer.rows.row_image and cdc_messages.envelope."""
+"""Change messages written from rows in C structs: the twin of materializer.rows.row_image and cdc_common.messages.envelope."""
 from libc.stdint cimport int64_t, uint64_t
 
 from cdc_native.buffers cimport Bytes, Writer
@@ -17,7 +17,7 @@ cdef struct Image:
     int64_t static_now
 
 
-# The origin of a change, as cdc_messages.changes.Source.
+# The origin of a change, as cdc_common.messages.changes.Source.
 cdef struct Source:
     int64_t timestamp
     Bytes host

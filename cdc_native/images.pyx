@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Change messages written from rows in C structs: the twin of materializer.rows.row_image and cdc_messages.envelope."""
+"""Change messages written from rows in C structs: the twin of materializer.rows.row_image and cdc_common.messages.envelope."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free

@@ -273,7 +273,7 @@ cdef class RowEvents:
 
 
 cdef inline str _op(const Event* event, bint was, bint there):
-    """cdc_messages.changes.change_op."""
+    """cdc_common.messages.changes.change_op."""
     if not was:
         return "r" if event.source.is_snapshot else "c"
     return "u" if there else "d"

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Row images as encoded raw messages: the twin of publisher.snapshot_messages.RowImages and cdc_messages.raw."""
+"""Row images as encoded raw messages: the twin of publisher.snapshot_messages.RowImages and cdc_common.messages.raw."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
 from libc.stdlib cimport free
 
@@ -40,7 +40,7 @@ cdef class RowImages:
     """Writes into `batch`. `units`: how many are made so far.
 
     table_id: 16 bytes. begin, middle: what all messages of the table have before their kind, and between their update
-    and `segment` (cdc_messages.raw.table_parts). segment: the encoded fields `segment` and `file`.
+    and `segment` (cdc_common.messages.raw.table_parts). segment: the encoded fields `segment` and `file`.
     """
 
     def __cinit__(

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Raw messages of plain rows, decoded as far as the fold needs them before it merges their rows.
 
-The twin of cdc_messages.raw.decode, cassandra_storage.partition_update and materializer.fold.update_check for a message
+The twin of cdc_common.messages.raw.decode, cassandra_storage.partition_update and materializer.fold.update_check for a message
 of one regular row that is written under the newest schema.
 """
 cimport cython
@@ -69,7 +69,7 @@ cdef class PlainUpdate:
 
     @property
     def message(self):
-        """cdc_messages.raw.RawMessage."""
+        """cdc_common.messages.raw.RawMessage."""
         return self.read_message(self.record)
 
     @property
@@ -263,7 +263,7 @@ cdef PlainUpdate _decode(
 
 
 cdef inline bint _is_of_repair(Bytes file, int64_t size) noexcept nogil:
-    """Whether an image was sent for a repair (cdc_messages.repairs.file_name)."""
+    """Whether an image was sent for a repair (cdc_common.messages.repairs.file_name)."""
     return size >= _REPAIR_SIZE and memcmp(file, b"repair-", _REPAIR_SIZE) == 0
 
 

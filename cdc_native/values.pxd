@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Serialized CQL values as Avro's binary encoding: the twin of cdc_messages.avro_values and of rows.shown_forms."""
+"""Serialized CQL values as Avro's binary encoding: the twin of cdc_common.messages.avro.cql_values and of rows.shown_forms."""
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from cdc_native.buffers cimport Bytes, Writer

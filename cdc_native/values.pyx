@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Serialized CQL values as Avro's binary encoding: the twin of cdc_messages.avro_values and marshal's splitting.
+"""Serialized CQL values as Avro's binary encoding: the twin of cdc_common.messages.avro.cql_values and marshal's splitting.
 
 The values get the one form of all that are shown alike (materializer.rows.shown_forms).
 """

@@ -5,19 +5,19 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
-from cdc_program.errors import CdcError, Code
-from cdc_program.metrics import Collected
-from cdc_program.node_sizes import node_sizes
-from cdc_program.operations import Operations
+from cdc_common.clients.cassandra import check_cdc_enabled, connect, live_settings, read_node
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.node.sizes import node_sizes
+from cdc_common.program.metrics import Collected
+from cdc_common.program.operations import Operations
 from filler.flush import needs_flush
 from filler.loop import Filler
 from filler.node import NodeWatch
 from filler.status import status_metrics
 
 if TYPE_CHECKING:
-    from cdc_program.cassandra import Node
-    from cdc_program.settings import NodeSettings, Settings
+    from cdc_common.clients.cassandra import Node
+    from cdc_common.settings import NodeSettings, Settings
 
 
 def run_filler(settings: Settings) -> None:

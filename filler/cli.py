@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.cli import Program
+from cdc_common.program.cli import Program
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 main = Program(
     "cassandra-filler",
@@ -50,7 +50,7 @@ def run(settings: Settings) -> None:
 )
 def status(settings: Settings, *, as_json: bool) -> None:
     """Prints the status of the filler on this machine."""
-    from cdc_program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
+    from cdc_common.program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
     from filler.status import Status, status_text  # noqa: PLC0415 - as above
 
     click.echo(

@@ -7,15 +7,15 @@ from uuid import NAMESPACE_OID, uuid5
 
 import structlog
 
-from cdc_program.cassandra import peer_datacenters
-from cdc_program.snapshot_rows import KEPT_SECONDS
+from cdc_common.clients.cassandra import peer_datacenters
+from cdc_common.node.snapshot_rows import KEPT_SECONDS
 from filler.election import Member
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from cdc_program.cassandra import CassandraClient, Node
-    from cdc_program.settings import FillerSettings
+    from cdc_common.clients.cassandra import CassandraClient, Node
+    from cdc_common.settings import FillerSettings
 
 STRATEGY = "org.apache.cassandra.locator.NetworkTopologyStrategy"
 MEMBERS = "members"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from cdc_program.cassandra import check_cdc_enabled, live_settings, read_node
-from cdc_program.errors import CdcError, Code
-from cdc_program.node_sizes import node_sizes
+from cdc_common.clients.cassandra import check_cdc_enabled, live_settings, read_node
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.node.sizes import node_sizes
 from filler.election import PERIODS_TO_LIVE, Member, padding_to_write
 from filler.flush import Flusher, needs_flush
 from filler.keyspace import Members, create_keyspace, update_replication
@@ -20,9 +20,9 @@ from filler.status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_program.cassandra import CassandraClient, Node
-    from cdc_program.node_sizes import NodeSizes
-    from cdc_program.settings import Settings
+    from cdc_common.clients.cassandra import CassandraClient, Node
+    from cdc_common.node.sizes import NodeSizes
+    from cdc_common.settings import Settings
     from filler.node import NodeWatch
 
 CLUSTER_CHECK_SECONDS = 60.0  # between two checks of the datacenter's nodes and of cdc_enabled

@@ -10,8 +10,8 @@ from filler.schedule import Schedule, SegmentAge
 from filler.segments import SegmentFill, folder_bytes, newest_fill, segment_files
 
 if TYPE_CHECKING:
-    from cdc_program.node_sizes import NodeSizes
-    from cdc_program.settings import Settings
+    from cdc_common.node.sizes import NodeSizes
+    from cdc_common.settings import Settings
 
 
 class Measurement(NamedTuple):

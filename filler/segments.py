@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_files.segments import SegmentFile, list_segments, read_descriptor_of
 from cassandra_storage.errors import FormatError
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cdc_program.metrics import as_size, as_time, counters, gauges
+from cdc_common.program.metrics import as_size, as_time, counters, gauges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import Program, check_table
-from cdc_program.compiled import warn_if_not_compiled
+from cdc_common.program.cli import Program, check_table
+from cdc_common.program.compiled import warn_if_not_compiled
 from materializer.commands.job_cli import add_job_commands, operations_flags
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 main = Program(
     "cassandra-materializer",

@@ -8,8 +8,8 @@ import traceback
 from typing import TYPE_CHECKING
 
 from cassandra_storage.errors import FormatError
-from cdc_messages.errors import MessageError
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.errors import MessageError
 from materializer.records import UnreadableError
 
 if TYPE_CHECKING:

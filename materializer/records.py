@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
 from cassandra_storage.rows import Row
-from cdc_messages.changes import Source
-from cdc_messages.raw import RawMessage
+from cdc_common.messages.changes import Source
+from cdc_common.messages.raw import RawMessage
 
 
 class RawPartition(NamedTuple):
@@ -27,7 +27,7 @@ class TopicShape(NamedTuple):
     topic_id: str
 
 
-# cdc_messages.changes.RowChange or, where the native core has written the message, cdc_native.fold.EncodedChange.
+# messages.changes.RowChange or, where the native core has written the message, cdc_native.fold.EncodedChange.
 Change: TypeAlias = Any
 
 # A write's order key: its largest write timestamp, then its place in a commit log (host, segment, position, index). A

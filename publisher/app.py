@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cassandra_files.segments import remove_orphaned_indexes
-from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
-from cdc_program.compiled import warn_if_not_compiled
-from cdc_program.metrics import Collected
-from cdc_program.operations import Operations
-from cdc_program.snapshot_rows import SnapshotRows, datacenter_hosts
+from cdc_common.clients.cassandra import check_cdc_enabled, connect, live_settings, read_node
+from cdc_common.node.snapshot_rows import SnapshotRows, datacenter_hosts
+from cdc_common.program.compiled import warn_if_not_compiled
+from cdc_common.program.metrics import Collected
+from cdc_common.program.operations import Operations
 from publisher import cdc_raw, state_files
 from publisher.cdc_switches import ANY_SEGMENT
 from publisher.kafka.sender import Sender
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cassandra_storage.commitlog_sections import Codecs
-    from cdc_program.cassandra import CassandraClient, Node
-    from cdc_program.settings import NodeSettings, Settings
+    from cdc_common.clients.cassandra import CassandraClient, Node
+    from cdc_common.settings import NodeSettings, Settings
 
 log = structlog.get_logger(__name__)
 

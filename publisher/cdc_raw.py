@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_files.segments import list_segments, read_descriptor_of
 from cassandra_storage.errors import FormatError, UnsupportedError
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cassandra_files.segments import SegmentFile
     from cassandra_storage.commitlog import CdcIndex
     from cassandra_storage.commitlog_sections import Codecs, Decompressor, Decryptor, EncryptionParameters
-    from cdc_program.settings import PublisherSettings
+    from cdc_common.settings import PublisherSettings
 
 
 def list_cdc_segments(folder: Path, setting: str = "node.cdc_raw_directory") -> list[SegmentFile]:

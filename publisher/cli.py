@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.cli import Program, check_table
+from cdc_common.program.cli import Program, check_table
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from publisher.snapshot.command import Options
     from publisher.snapshot.records import Wanted
 
@@ -69,7 +69,7 @@ def check(settings: Settings) -> None:
 )
 def status(settings: Settings, *, as_json: bool) -> None:
     """Prints the status of the publisher on this machine. The last line says whether it is safe to stop it."""
-    from cdc_program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
+    from cdc_common.program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
     from publisher.status import Status, text  # noqa: PLC0415 - as above
 
     click.echo(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages import watermarks
-from cdc_messages.watermarks import TableWatermark, Watermark
+from cdc_common.messages import watermarks
+from cdc_common.messages.watermarks import TableWatermark, Watermark
 from publisher.inflight import PendingMessages
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import structlog
 
 from cassandra_storage.commitlog import CommitLogEntry
 from cassandra_storage.mutation import only_table
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher.catch_up import CatchUp
 from publisher.housekeeping import Housekeeping
 from publisher.inflight import PendingPosition
@@ -30,7 +30,7 @@ from publisher.table_follower import TableFollower
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_program.settings import PublisherSettings
+    from cdc_common.settings import PublisherSettings
     from publisher.batch_reader import SplitEntries
     from publisher.messages import DecodedMutation
     from publisher.sides import KafkaSide, NodeSide

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_messages.topics import raw_topic, tables_topic, watermarks_topic
-from cdc_program.cassandra import connect, live_settings, peer_datacenters, read_node
-from cdc_program.errors import CdcError, Code
+from cdc_common.clients.cassandra import connect, live_settings, peer_datacenters, read_node
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import raw_topic, tables_topic, watermarks_topic
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.loss_rules import OF_KEYSPACES, Facts, Finding, Keyspace, Severity, apply_rules, unaccepted_losses
 from publisher.schema import NodeSchema
@@ -22,8 +22,8 @@ from publisher.selection import selection_from
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cdc_program.cassandra import CassandraClient, Node
-    from cdc_program.settings import PublisherSettings, Settings
+    from cdc_common.clients.cassandra import CassandraClient, Node
+    from cdc_common.settings import PublisherSettings, Settings
 
 log = structlog.get_logger(__name__)
 

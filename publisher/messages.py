@@ -8,7 +8,7 @@ from cassandra_storage.deletion import NO_TIMESTAMP
 from cassandra_storage.errors import FormatError
 from cassandra_storage.mutation import first_table, only_table, partition_key, split_mutation
 from cassandra_storage.partition_update import read_partition_update
-from cdc_messages.raw import CONTROL_KINDS, TRUNCATION_KINDS, RawMessage, place_id
+from cdc_common.messages.raw import CONTROL_KINDS, TRUNCATION_KINDS, RawMessage, place_id
 from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.raw import Kind, TruncationKind
+    from cdc_common.messages.raw import Kind, TruncationKind
     from publisher.row_ends import RowsEnd
     from publisher.schema import NodeSchema
 

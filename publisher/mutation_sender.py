@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages import raw
+from cdc_common.messages import raw
 from publisher.raw_topics import send_to_all_raw_partitions
 
 if TYPE_CHECKING:

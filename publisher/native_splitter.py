@@ -9,7 +9,7 @@ import cdc_native
 from cassandra_storage.header import table_codec
 from cassandra_storage.schema import TableMetadata
 from cassandra_storage.schema_keyspace import SCHEMA_TABLES
-from cdc_messages import raw
+from cdc_common.messages import raw
 from publisher.batch_reader import SplitEntries
 from publisher.raw_topics import RawTopic, RawTopics
 

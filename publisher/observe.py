@@ -9,9 +9,9 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from cassandra_storage.errors import FormatError
-from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
-from cdc_program.metrics import as_size, as_time
-from cdc_program.node_sizes import node_sizes
+from cdc_common.clients.cassandra import check_cdc_enabled, connect, live_settings, read_node
+from cdc_common.node.sizes import node_sizes
+from cdc_common.program.metrics import as_size, as_time
 from publisher import cdc_raw
 from publisher.inflight import PendingPosition
 from publisher.interval import Interval
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cassandra_storage.commitlog import CommitLogEntry
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from publisher.space import Space
     from publisher.tail import SegmentTail
 

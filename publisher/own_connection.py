@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.cassandra import CassandraClient, Node, connect, read_node
+from cdc_common.clients.cassandra import CassandraClient, Node, connect, read_node
 from publisher.kafka.sender import Sender
 from publisher.open_topics import make_raw_topics
 from publisher.raw_topics import RawTopics
@@ -18,7 +18,7 @@ from publisher.selection import selection_from
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 
 class OwnConnection(NamedTuple):

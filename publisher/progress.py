@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cassandra_storage.commitlog import CommitLogPosition
+    from cdc_common.errors.codes import CdcError
     from cdc_native.batches import Batch
-    from cdc_program.errors import CdcError
     from publisher.inflight import PendingPosition
     from publisher.messages import DecodedMutation
 

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.messages import Origin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_program.settings import PublisherSettings
+    from cdc_common.settings import PublisherSettings
 
 _SUFFIX = ".json"
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.errors import FormatError
-from cdc_messages import raw
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import raw
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
 from publisher.messages import make_void_gap, split_into_messages
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from publisher.messages import OutgoingMessage
     from publisher.quarantine import QuarantinedMutation
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from cdc_messages import tables as table_messages
-from cdc_messages import topics as names
-from cdc_messages.errors import MessageError
-from cdc_messages.raw import RAW_SCHEMA
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import tables as table_messages
+from cdc_common.messages import topics as names
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.raw import RAW_SCHEMA
 from publisher import state_files
 from publisher.inflight import PendingMessages
 from publisher.schema import PublishedTable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from publisher.kafka.topic_admin import TopicAdmin
 
     class Registry(Protocol):
-        """What is used of cdc_program.registry.RegistryClient. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
+        """What is used of clients.registry.RegistryClient. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
 
         def register(self, subject: str, schema: dict[str, Any]) -> int: ...
 
@@ -112,7 +112,7 @@ class RegistryIds:
 
 class RawTopics:
     """The open raw topics by table. A table whose schema changes is opened again. `opened`: how many were opened so
-    far. `requests`: the times of the materializer's requests for snapshots, by table id (cdc_messages.tables).
+    far. `requests`: the times of the materializer's requests for snapshots, by table id (cdc_common.messages.tables).
     `on_node`: the ids of the tables that are published now, whose names must not collide.
     """
 

@@ -23,7 +23,7 @@ from publisher.row_ends import LAST_POSITION, RowsEnd
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cdc_messages.raw import TruncationKind
+    from cdc_common.messages.raw import TruncationKind
     from publisher.messages import OutgoingMessage
     from publisher.mutation_sender import MutationSender
     from publisher.sides import NodeSide

@@ -20,7 +20,7 @@ from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.errors import FormatError
 from cassandra_storage.mutation import first_table, read_mutation
 from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -19,9 +19,9 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.readings import Readings
 from cassandra_storage.schema import TableMetadata
 from cassandra_storage.versions import VERSION_3014
-from cdc_messages import tables as table_messages
-from cdc_messages.errors import MessageError
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import tables as table_messages
+from cdc_common.messages.errors import MessageError
 from publisher import state_files
 from publisher.cdc_switches import CdcSwitches
 from publisher.dropped_columns import DroppedColumns

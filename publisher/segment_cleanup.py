@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher.cdc_raw import list_cdc_segments
 from publisher.segment_disposal import delete_segment
 from publisher.space import WARN_PERCENTS

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdc_program.durable import sync_folder
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.durable import sync_folder
 from publisher.state_files import make_folder
 
 if TYPE_CHECKING:
     from cassandra_files.segments import SegmentFile
-    from cdc_program.settings import PublisherSettings
+    from cdc_common.settings import PublisherSettings
 
 _PARTIAL = ".partial"
 

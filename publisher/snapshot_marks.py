@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,17 +26,17 @@ from cassandra_storage.rows import Cell, Row
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_50, messaging_format
 from cassandra_storage.vint import write_sized
-from cdc_messages import raw, repairs
-from cdc_messages.raw import RawMessage
-from cdc_messages.repairs import encode_step as encode_repair_step
-from cdc_messages.snapshots import HostState, SnapshotStep, encode_step, file_name
+from cdc_common.messages import raw, repairs
+from cdc_common.messages.raw import RawMessage
+from cdc_common.messages.repairs import encode_step as encode_repair_step
+from cdc_common.messages.snapshots import HostState, SnapshotStep, encode_step, file_name
 from publisher.messages import OutgoingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cdc_messages.raw import RepairKind, SnapshotKind
-    from cdc_messages.repairs import RepairStep
+    from cdc_common.messages.raw import RepairKind, SnapshotKind
+    from cdc_common.messages.repairs import RepairStep
     from publisher.schema import PublishedTable
 
 MESSAGING_VERSION = VERSION_50  # holds the local deletion times of all versions
@@ -178,7 +178,7 @@ class RowImages:
 
 def message_parts(table: PublishedTable, origin: SnapshotOrigin, schema_id: int) -> tuple[bytes, bytes, bytes]:
     """The bytes of each encoded row image up to its kind, those between `update` and `segment`, and those of `segment`
-    and `file` (cdc_messages.raw).
+    and `file` (cdc_common.messages.raw).
     """
     message = _message(table, origin, "snapshot_row", b"", (0, 0))
     return *raw.table_parts(message, schema_id), raw.segment_part(message.segment, message.file)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cassandra_files.segments import remove_orphaned_indexes
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.cdc_raw import list_cdc_segments, read_index
 from publisher.segment_disposal import move_error, move_segment, remove_partial_copies
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cassandra_files.segments import SegmentFile
-    from cdc_program.settings import PublisherSettings
+    from cdc_common.settings import PublisherSettings
     from publisher.space import Space
 
 LEAST_FREE_PERCENT = 10

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.durable import sync_folder
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.durable import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily
 
-from cdc_program.metrics import as_size, as_time, counters, gauges, summary
+from cdc_common.program.metrics import as_size, as_time, counters, gauges, summary
 from publisher.snapshot import shown
 from publisher.snapshot.shown import Shown
 from publisher.waiting import ShownTable

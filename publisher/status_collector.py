@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 import cdc_native
-from cdc_program.errors import Code
-from cdc_program.node_sizes import node_sizes
+from cdc_common.errors.codes import Code
+from cdc_common.node.sizes import node_sizes
 from publisher.cdc_raw import list_cdc_segments
 from publisher.memory import resident_bytes
 from publisher.space import SpaceAlerts, SpaceWatch
@@ -20,8 +20,8 @@ from publisher.status import Status
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_program.cassandra import Node
-    from cdc_program.settings import NodeSettings
+    from cdc_common.clients.cassandra import Node
+    from cdc_common.settings import NodeSettings
     from publisher.kafka.sender import Sender
     from publisher.progress import Progress
     from publisher.sides import NodeSide

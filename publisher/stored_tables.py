@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cdc_messages import tables as table_messages
-from cdc_messages.errors import MessageError
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import tables as table_messages
+from cdc_common.messages.errors import MessageError
 from publisher import state_files
 
 if TYPE_CHECKING:

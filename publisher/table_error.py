@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 
 
 class TableError(CdcError):

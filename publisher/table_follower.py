@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cassandra_storage.mutation import only_table
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher.table_error import TableError
 from publisher.topic_opener import TopicOpener
 

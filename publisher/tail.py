@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cassandra_files.segments import SegmentFile
     from cassandra_storage.commitlog import CdcIndex, CommitLogPosition
     from cassandra_storage.commitlog_sections import Codecs
-    from cdc_program.errors import CdcError
+    from cdc_common.errors.codes import CdcError
     from publisher.batch_reader import SplitEntries, Splitter
     from publisher.position import Positions
     from publisher.spool import Spool

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.cli import Program
+from cdc_common.program.cli import Program
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 # The imports of the commands stand within them: --help and config need neither FastAPI nor SQLAlchemy.
 # ruff: noqa: PLC0415

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
-from cdc_program.kafka_errors import explain
+from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER, client_config
+from cdc_common.clients.kafka_errors import explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from confluent_kafka import Message
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from schematizer.catalogue.outbox import OutboxMessage
 
 _SEND_SECONDS = 30

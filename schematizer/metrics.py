@@ -10,7 +10,7 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from sqlalchemy.exc import SQLAlchemyError
 
-from cdc_program.metrics import Collected, gauges
+from cdc_common.program.metrics import Collected, gauges
 from schematizer.model.database import reason_of
 
 if TYPE_CHECKING:

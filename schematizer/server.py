@@ -11,9 +11,9 @@ import structlog
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
 
-from cdc_program.describe import mask_url
-from cdc_program.errors import CdcError, Code
-from cdc_program.operations import Operations
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.operations import Operations
+from cdc_common.settings.describe import mask_url
 from schematizer.application import application
 from schematizer.catalogue.mirror import Mirror, adopt
 from schematizer.catalogue.rules import Rules
@@ -32,7 +32,7 @@ from schematizer.security.service import Security
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from cdc_program.settings import SchematizerSettings, Settings
+    from cdc_common.settings import SchematizerSettings, Settings
     from schematizer.measures.sampler import Measures
     from schematizer.security.tls import ServerCertificate
 

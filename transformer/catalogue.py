@@ -6,10 +6,10 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cdc_program.describe import mask_url
-from cdc_program.errors import CdcError, Code
-from cdc_program.registry import RegistryClient
-from cdc_program.registry_connection import registry_login, registry_tls
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.registry_connection import registry_login, registry_tls
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings.describe import mask_url
 from schematizer.client import SchematizerClient, SchematizerError
 from transformer.confluent import ConfluentCatalogue
 from transformer.registered import Newest, Part, Registered
@@ -17,7 +17,7 @@ from transformer.registered import Newest, Part, Registered
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.settings import RegistrySettings
+    from cdc_common.settings import RegistrySettings
     from transformer.definition import Place, Transformer
     from transformer.derive import Derived
 

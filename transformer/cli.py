@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import Program
+from cdc_common.program.cli import Program
 from materializer.commands.job_cli import add_job_commands, operations_flags
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 main = Program(
     "cassandra-transformer",

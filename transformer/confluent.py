@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.registry import IncompatibleSchemaError
+from cdc_common.clients.registry import IncompatibleSchemaError
+from cdc_common.errors.codes import CdcError, Code
 from transformer.derive import SOURCE_TOPIC
 from transformer.registered import Newest, Part, Registered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.registry import RegistryClient
+    from cdc_common.clients.registry import RegistryClient
     from transformer.definition import Place, Transformer
     from transformer.derive import Derived
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr, ValidationError
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.secret_file import read_secret
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings.secret_file import read_secret
 from transformer.definition import MaskStep, Step, Transformer, TransformersFile
 
 if TYPE_CHECKING:

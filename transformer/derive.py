@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from cdc_messages.avro.binary import read_long, skipper
-from cdc_messages.avro.schemas import definition, from_tree, references, to_tree
-from cdc_messages.avro_binary import encode_long
-from cdc_messages.names import namespace
+from cdc_common.messages.avro.encoding import encode_long
+from cdc_common.messages.avro.names import namespace
+from cdc_common.messages.avro.schemas import definition, from_tree, references, to_tree
+from cdc_common.messages.avro.skipping import read_long, skipper
 from transformer.errors import StepError, TransformError
 from transformer.rewrite import rewrite_of
 from transformer.steps.apply import apply_steps
@@ -21,7 +21,7 @@ from transformer.steps.columns import Context
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cdc_messages.avro.schemas import Named, Tree
+    from cdc_common.messages.avro.schemas import Named, Tree
     from cdc_native.avro_rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from transformer.definition import Transformer
     from transformer.rewrite import Run

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from cdc_program.errors import CdcError
-from cdc_program.kafka import LOGGED, client_config
-from cdc_program.kafka_errors import is_transient
+from cdc_common.clients.kafka import LOGGED, client_config
+from cdc_common.clients.kafka_errors import is_transient
+from cdc_common.errors.codes import CdcError
 from materializer.kafka import driver_errors
 from materializer.kafka.clients import QUICK, TIMEOUT, kafka_error
 from materializer.records import RawPartition, TopicShape
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 FORMAT_VERSION = 1
 _AT_ONCE = 1000

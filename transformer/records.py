@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cdc_program.errors import CdcError
-from cdc_program.settings import KafkaSettings, RegistrySettings, TransformerSettings
+from cdc_common.errors.codes import CdcError
+from cdc_common.settings import KafkaSettings, RegistrySettings, TransformerSettings
 from materializer.records import Message, RawPartition, TopicShape
 from transformer.definition import Transformer
 

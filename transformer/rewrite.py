@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cdc_native
-from cdc_messages.avro.forms import NotNativeError, form_of
-from cdc_messages.avro_binary import encode_long
+from cdc_common.messages.avro.encoding import encode_long
+from cdc_common.messages.avro.forms import NotNativeError, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cdc_messages.avro.forms import Form
-    from cdc_messages.avro.schemas import Named, Tree
+    from cdc_common.messages.avro.forms import Form
+    from cdc_common.messages.avro.schemas import Named, Tree
     from transformer.steps.converts import Convert
 
 IS_NATIVE = cdc_native.is_enabled()

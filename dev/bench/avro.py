@@ -14,9 +14,9 @@ import click
 import fastavro
 import pyarrow as pa
 
-from cdc_messages.avro.forms import form_of
-from cdc_messages.avro.schemas import to_tree
-from cdc_messages.avro_binary import encode_string
+from cdc_common.messages.avro.encoding import encode_string
+from cdc_common.messages.avro.forms import form_of
+from cdc_common.messages.avro.schemas import to_tree
 from cdc_native.avro_columns import Table
 from cdc_native.avro_keys import Keys, partitions
 from cdc_native.avro_messages import Messages

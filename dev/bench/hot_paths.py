@@ -17,9 +17,9 @@ import click
 from cassandra_storage.mutation import split_mutation
 from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import read_unsigned_vint
-from cdc_messages import raw
-from cdc_messages.envelope import ChangeEncoder
-from cdc_messages.tables import canonical, digest
+from cdc_common.messages import raw
+from cdc_common.messages.envelope import ChangeEncoder
+from cdc_common.messages.tables import canonical, digest
 from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from tests.support.vectors.load import Segment
 

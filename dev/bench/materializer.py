@@ -18,7 +18,7 @@ import click
 import psutil
 from confluent_kafka.admin import NewTopic
 
-from cdc_program.settings import KafkaSettings
+from cdc_common.settings import KafkaSettings
 from dev.bench import worker_steps
 from dev.bench.processes import MB, ProcessTree, wait_until_idle
 from dev.bench.raw_load import LOADS, PREFIX, Load, make_messages, make_topics, send

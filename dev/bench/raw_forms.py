@@ -35,7 +35,7 @@ from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.unfiltered import END_OF_PARTITION, skip_row, write_row
 from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import read_sized, read_unsigned_vint, write_sized, write_vint
-from cdc_messages import raw
+from cdc_common.messages import raw
 from dev.bench.hot_paths import SCHEMA_ID, raw_message
 from tests.support.cassandra_storage.update_builder import write_update
 

@@ -17,14 +17,14 @@ from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, Liveness
 from cassandra_storage.marshal import MapType, NativeType, SetType
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cdc_messages.tables import message_key, to_json
+from cdc_common.messages.tables import message_key, to_json
 from dev.bench.topics import create_topics
 from tests.support.materializer.raw_builder import TableWriter, raw_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.raw import Kind
 
     Write = tuple[bytes, Kind, object]
 

@@ -25,9 +25,9 @@ from cassandra_storage.header import EncodingStats, SerializationHeader
 from cassandra_storage.partition import PartitionUpdate
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.versions import VERSION_40
-from cdc_messages import raw
-from cdc_messages.tables import message_key, to_json
-from cdc_program.settings import KafkaSettings, MaterializerSettings
+from cdc_common.messages import raw
+from cdc_common.messages.tables import message_key, to_json
+from cdc_common.settings import KafkaSettings, MaterializerSettings
 from dev.bench.hot_paths import SCHEMA_ID, raw_message
 from dev.bench.raw_forms import EPOCH, Case, compress, own_columns, record_batches, table_of, value_of
 from dev.bench.state import RAW, Swallow

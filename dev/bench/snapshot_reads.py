@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
-from cdc_program.settings import CassandraSettings, PublisherSettings, Settings
+from cdc_common.settings import CassandraSettings, PublisherSettings, Settings
 from dev.bench import segments
 from dev.bench.processes import wait_until_idle
 from dev.bench.results import Figures, report

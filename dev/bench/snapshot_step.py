@@ -19,8 +19,8 @@ from cassandra_storage.cql_schema import parse_schema
 from cassandra_storage.range_merge import with_ranges
 from cassandra_storage.sstable_name import parse_table_folder
 from cassandra_storage.token_ranges import WHOLE_RING
-from cdc_messages import raw, tables
-from cdc_program.settings import KafkaSettings
+from cdc_common.messages import raw, tables
+from cdc_common.settings import KafkaSettings
 from dev.bench.processes import MB
 from dev.bench.snapshot import CORE_STEPS, Step, create_statement
 from publisher.kafka.sender import Sender

@@ -22,8 +22,8 @@ import click
 from cassandra_storage.byte_comparable import clustering_encoder
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.tables import message_key, to_json
-from cdc_program.settings import KafkaSettings, MaterializerSettings
+from cdc_common.messages.tables import message_key, to_json
+from cdc_common.settings import KafkaSettings, MaterializerSettings
 from materializer.exactly_once.partition_task import PartitionTask
 from materializer.exactly_once.position import Position
 from materializer.exactly_once.resources import Resources

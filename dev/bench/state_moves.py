@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.records import Message
     from materializer.rows.overlay import StateReader
     from materializer.store.download import Download

@@ -28,9 +28,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_messages import watermarks
-from cdc_messages.tables import message_key, to_json
-from cdc_messages.watermarks import TableWatermark, Watermark
+from cdc_common.messages import watermarks
+from cdc_common.messages.tables import message_key, to_json
+from cdc_common.messages.watermarks import TableWatermark, Watermark
 from dev.bench.results import Figures, report
 from dev.local_stack.process.paths import project_root
 from dev.local_stack.process.processes import ChildProcess

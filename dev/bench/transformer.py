@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import click
 
-from cdc_messages import wire
+from cdc_common.messages import wire
 from dev.bench.avro import encoded
 from dev.bench.results import report
 from materializer.records import TopicShape

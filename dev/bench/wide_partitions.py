@@ -33,7 +33,7 @@ from cassandra_storage.deletion import (
 )
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
-from cdc_messages.envelope import ChangeEncoder
+from cdc_common.messages.envelope import ChangeEncoder
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import CONTINUATION, SHOWN
 from materializer.rows.settings import FoldSettings
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages import raw
+    from cdc_common.messages import raw
     from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_messages.raw import RAW_SCHEMA, RawMessage, encode
-from cdc_messages.topics import partition_for, table_of
-from cdc_program.errors import CdcError, Code
-from cdc_program.registry import RegistryClient
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.raw import RAW_SCHEMA, RawMessage, encode
+from cdc_common.messages.topics import partition_for, table_of
 from materializer.commands.stored_partitions import read_positions
 from materializer.errors import no_raw_topic
 from materializer.fold.row_updates import decode_record, read_update
@@ -22,7 +22,7 @@ from materializer.output.dead_letters import unresolved_dead_letters
 from materializer.records import Message, RawRecord, UnreadableError
 
 if TYPE_CHECKING:
-    from cdc_program.settings import KafkaSettings, Settings
+    from cdc_common.settings import KafkaSettings, Settings
     from materializer.output.dead_letters import UnresolvedDeadLetter
     from materializer.rows.catalog import TableCatalog
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_program.cli import Program
-    from cdc_program.settings import Settings
+    from cdc_common.program.cli import Program
+    from cdc_common.settings import Settings
 
 
 def operations_flags(job: str) -> dict[str, str]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.status_client import ask
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.status_client import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdc_program.settings import JobSettings
+    from cdc_common.settings import JobSettings
 
 T = TypeVar("T")
 

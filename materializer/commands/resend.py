@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages.topics import raw_topic
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import raw_topic
 from materializer.commands.reshard.survey import read_raw_topic
 from materializer.commands.stored_partitions import restored
 from materializer.exactly_once.position import check_no_command
@@ -25,7 +25,7 @@ from materializer.store.versions import NOTHING, next_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.exactly_once.position import Position
     from materializer.records import RawPartition
     from materializer.store.changelog import Head

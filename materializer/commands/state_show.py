@@ -11,9 +11,9 @@ import click
 from cassandra_storage.deletion import LIVE
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.partition import PartitionUpdate
-from cdc_messages.topics import partition_for, raw_topic
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import partition_for, raw_topic
 from cdc_messages.update_json import deletion_json, update_json
-from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions, restored
 from materializer.errors import no_raw_topic
 from materializer.fold.repairs import Repair, read_repairs
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import TableMetadata
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.stored_partitions import describe_place, list_stored_partitions, read_positions
 from materializer.job.wiring import object_store
 from materializer.store.checkpoints import CheckpointStore
@@ -17,7 +17,7 @@ from materializer.store.versions import NOTHING, MissingVersionError, plan_resto
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.records import RawPartition
 
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job.wiring import object_store
 from materializer.kafka import GroupPositions, driver_errors
 from materializer.records import RawPartition
@@ -18,7 +18,7 @@ from materializer.store.rocksdb import open_local_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.settings import MaterializerSettings, Settings
+    from cdc_common.settings import MaterializerSettings, Settings
     from materializer.exactly_once.position import Position
     from materializer.store.object_store import ObjectStore
     from materializer.store.rocksdb import LocalStore

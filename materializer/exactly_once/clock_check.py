@@ -11,7 +11,7 @@ import socket
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from materializer.fold.result import ChunkResult

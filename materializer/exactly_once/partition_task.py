@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import partition_for
 from materializer.errors import advise_rebuild, raw_message_misplaced, raw_messages_skipped
 from materializer.exactly_once.chunks import ChunkSettings, chunks
 from materializer.exactly_once.clock_check import check_clock

@@ -10,16 +10,16 @@ import struct
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages.changes import RowChange
-from cdc_messages.raw import place_id
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.changes import RowChange
+from cdc_common.messages.raw import place_id
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import INCOMPLETE, INCOMPLETE_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdc_messages.raw import RawMessage
+    from cdc_common.messages.raw import RawMessage
     from cdc_native.updates import PlainUpdate
     from materializer.records import Change, RawRecord, RowUpdate, UnreadableError
     from materializer.rows.overlay import Overlay

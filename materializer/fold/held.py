@@ -11,7 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from cassandra_storage.deletion import LIVE
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.records import Arrival, RawRecord, UnreadableError
 from materializer.rows.format_version import VERSION_BYTE, check_version

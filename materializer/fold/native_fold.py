@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.deletion import DeletionTime
 from cassandra_storage.rows import Row
 from cassandra_storage.schema import ColumnMetadata
-from cdc_messages.changes import RowChange, Source
+from cdc_common.messages.changes import RowChange, Source
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.rows.catalog import row_columns
 from materializer.rows.keys import ROWS_SECTION, partition_prefix, split_data_key
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.changes import RowImage
+    from cdc_common.messages.changes import RowImage
     from cdc_native.changes import EncodedChange
     from cdc_native.plan import Plan
     from materializer.fold.clock import RunClock

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages.changes import Cause, RowChange, change_op
+from cdc_common.messages.changes import Cause, RowChange, change_op
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages import raw
-from cdc_messages.changes import Source
-from cdc_messages.errors import MessageError
-from cdc_messages.repairs import decode_step, file_name
+from cdc_common.messages import raw
+from cdc_common.messages.changes import Source
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.repairs import decode_step, file_name
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.clock import RunClock
 from materializer.fold.reorder import ReorderBuffer, has_buffered
@@ -26,8 +26,8 @@ from materializer.rows.continuation import FanOutContinuation, RowsEndContinuati
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.changes import Cause
-    from cdc_messages.raw import RawMessage
+    from cdc_common.messages.changes import Cause
+    from cdc_common.messages.raw import RawMessage
     from materializer.fold.native_fold import AnyArrival
     from materializer.fold.result import ChunkResult
     from materializer.fold.schema_in_force import SchemaInForce

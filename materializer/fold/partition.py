@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from cassandra_storage.clustering import Clustering, ClusteringBound
 from cassandra_storage.deletion import RowDeletion
 from cassandra_storage.merge import RowMerger
-from cdc_messages.changes import RowChange, Source, change_op
+from cdc_common.messages.changes import RowChange, Source, change_op
 from materializer.fold.native_fold import NativeFold, RowsChange
 from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError, row_size
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.deletion import DeletionTime
     from cassandra_storage.rows import Row
-    from cdc_messages.changes import ColumnImage, RowImage
+    from cdc_common.messages.changes import ColumnImage, RowImage
     from materializer.rows.overlay import RowValue
     from materializer.rows.partition_state import PartitionState
 

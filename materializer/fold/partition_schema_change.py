@@ -8,7 +8,7 @@ from cassandra_storage.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, 
 from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.errors import FormatError
 from cassandra_storage.rows import Row
-from cdc_messages.changes import RowChange, Source
+from cdc_common.messages.changes import RowChange, Source
 from materializer.fold.schema_version import change_steps, move_steps, resend_steps
 from materializer.rows.budget import BudgetSpentError, row_size
 from materializer.rows.continuation import (
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cassandra_storage.clustering import Clustering
-    from cdc_messages.changes import Cause, ColumnImage, Op, RowImage
-    from cdc_messages.topics import Topic
+    from cdc_common.messages.changes import Cause, ColumnImage, Op, RowImage
+    from cdc_common.messages.topics import Topic
     from materializer.fold.partition import TableTools
     from materializer.fold.schema_version import SchemaVersion
     from materializer.rows.overlay import RowValue

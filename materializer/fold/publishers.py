@@ -7,7 +7,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS
+from cdc_common.messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeGuard
 from uuid import UUID
 
-from cdc_messages.raw import REPAIR_KINDS
-from cdc_messages.repairs import is_repair_image
+from cdc_common.messages.raw import REPAIR_KINDS
+from cdc_common.messages.repairs import is_repair_image
 from materializer.fold.held import held_end, held_prefix
 from materializer.records import Arrival
 from materializer.rows.format_version import VERSION_BYTE, check_version
@@ -22,7 +22,7 @@ from materializer.rows.keys import REPAIR, REPAIR_END, repair_key
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_messages.repairs import RepairStep
+    from cdc_common.messages.repairs import RepairStep
     from materializer.fold.native_fold import AnyArrival
     from materializer.rows.overlay import Overlay, StateReader
 

@@ -9,10 +9,10 @@ from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.errors import FormatError
 from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition_update import read_partition_update
-from cdc_messages.changes import Source
-from cdc_messages.errors import MessageError, NextVersionError
-from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS, RawMessage, decode
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.changes import Source
+from cdc_common.messages.errors import MessageError, NextVersionError
+from cdc_common.messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS, RawMessage, decode
 from materializer.fold.update_check import check_update
 from materializer.records import SNAPSHOT_TIMESTAMP, Arrival, RawRecord, RowUpdate, UnreadableError
 from materializer.rows.catalog import row_columns

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cassandra_storage.marshal import NativeType
-from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS
+from cdc_common.messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS
 from materializer.fold.row_updates import row_update
 from materializer.fold.schema_change import read_shown
 from materializer.records import UnreadableError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.raw import RawMessage
+    from cdc_common.messages.raw import RawMessage
     from materializer.records import RawRecord, RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cassandra_storage.rows import Row
-    from cdc_messages.changes import ColumnImage, RowImage
+    from cdc_common.messages.changes import ColumnImage, RowImage
 
 
 class SchemaVersion(NamedTuple):

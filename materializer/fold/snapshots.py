@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cdc_messages.errors import MessageError
-from cdc_messages.raw import CONTROL_KINDS
-from cdc_messages.snapshots import HOST_STATES, HostState, SnapshotStep, decode_step
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.raw import CONTROL_KINDS
+from cdc_common.messages.snapshots import HOST_STATES, HostState, SnapshotStep, decode_step
 from materializer.records import Arrival, UnreadableError
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import SNAPSHOT, SNAPSHOT_END

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from cassandra_storage.merge import RowMerger
-from cdc_messages.changes import Source
-from cdc_messages.repairs import file_name
+from cdc_common.messages.changes import Source
+from cdc_common.messages.repairs import file_name
 from materializer.fold.clock import RunClock
 from materializer.fold.held import HeldPartition, hold
 from materializer.fold.native_fold import Incomplete, NativeFold

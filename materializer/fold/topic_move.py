@@ -26,7 +26,7 @@ from materializer.rows.published import read_published
 from materializer.rows.topic_ids import must_resend, record_topic_ids
 
 if TYPE_CHECKING:
-    from cdc_messages.topics import Topic
+    from cdc_common.messages.topics import Topic
     from materializer.fold.schema_in_force import SchemaInForce
     from materializer.records import Change
     from materializer.rows.catalog import TableCatalog

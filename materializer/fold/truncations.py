@@ -41,7 +41,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages.raw import IMAGE_KINDS, SETTLED_KINDS, TRUNCATION_KINDS
+from cdc_common.messages.raw import IMAGE_KINDS, SETTLED_KINDS, TRUNCATION_KINDS
 from materializer.records import Arrival
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import TRUNCATED
@@ -49,7 +49,7 @@ from materializer.rows.keys import TRUNCATED
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from cdc_messages.raw import RawMessage
+    from cdc_common.messages.raw import RawMessage
     from materializer.fold.native_fold import AnyArrival
     from materializer.fold.snapshots import Snapshots
     from materializer.rows.overlay import Overlay, StateReader

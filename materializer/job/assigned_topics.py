@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from cdc_messages.tables import from_json
-from cdc_messages.topics import change_topic
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.tables import from_json
+from cdc_common.messages.topics import change_topic
 from materializer.job.change_topics import avro_schemas_of, misread_topics, new_schemas
 from materializer.job.plan import ChangeTopic
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_program.topic_assignment import AssignedTopic
+    from cdc_common.clients.topic_assignment import AssignedTopic
     from materializer.job.avro_schemas import AvroSchemas
     from materializer.job.change_topics import Registry
     from materializer.job.plan import TableSchema
@@ -31,7 +31,7 @@ _logger = structlog.get_logger(__name__)
 
 
 class Assigner(Protocol):
-    """cdc_program.topic_assignment.TopicAssigner."""
+    """cdc_common.clients.topic_assignment.TopicAssigner."""
 
     def check(self) -> None: ...
 

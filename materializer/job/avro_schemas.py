@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cassandra_storage.compact_tables import as_selected
 from cassandra_storage.schema import TableMetadata
-from cdc_messages.envelope import key_schema, value_schema
-from cdc_messages.renames import is_misread, with_aliases
-from cdc_messages.resolution import can_read
+from cdc_common.messages.avro.renames import is_misread, with_aliases
+from cdc_common.messages.avro.resolution import can_read
+from cdc_common.messages.envelope import key_schema, value_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

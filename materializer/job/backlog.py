@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from cdc_messages.raw import is_heartbeat
+from cdc_common.messages.raw import is_heartbeat
 from materializer.records import WatermarkRecord
 
 if TYPE_CHECKING:

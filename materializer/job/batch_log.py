@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from cdc_messages.envelope import schema_text
-from cdc_messages.tables import from_json
-from cdc_messages.topics import change_topic
-from cdc_program.errors import Code
-from cdc_program.registry import IncompatibleSchemaError
+from cdc_common.clients.registry import IncompatibleSchemaError
+from cdc_common.errors.codes import Code
+from cdc_common.messages.envelope import schema_text
+from cdc_common.messages.tables import from_json
+from cdc_common.messages.topics import change_topic
 from materializer.job.avro_schemas import AvroSchemas, avro_schemas, can_follow
 from materializer.job.plan import ChangeTopic
 
@@ -29,7 +29,7 @@ _logger = structlog.get_logger(__name__)
 
 
 class Registry(Protocol):
-    """cdc_program.registry.RegistryClient."""
+    """cdc_common.clients.registry.RegistryClient."""
 
     def register(self, subject: str, schema: dict[str, Any]) -> int: ...
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job.batch_log import BatchLog
 from materializer.job.placement import Placement
 from materializer.job.plan import Assignment, list_raw_partitions
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from cdc_program.settings import JobSettings
+    from cdc_common.settings import JobSettings
     from materializer.job.offset_refresh import OffsetRefresh
     from materializer.job.progress import Progress
     from materializer.job.stopped import Stop, StoppedPartitions

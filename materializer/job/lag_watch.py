@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import structlog
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.errors import trace_of
 from materializer.kafka import GroupPositions, Retention, Topics, driver_errors, read_timestamps
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from types import TracebackType
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.exactly_once.position import Position
     from materializer.records import RawPartition
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.errors import trace_of, unexpected
 from materializer.job.in_background import InBackground
 from materializer.job.wiring import delete_unused_states, restore_state
@@ -21,7 +21,7 @@ from materializer.store.versions import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cdc_program.settings import MaterializerSettings
+    from cdc_common.settings import MaterializerSettings
     from materializer.exactly_once.position import Position
     from materializer.job.plan import BatchPlan
     from materializer.records import RawPartition

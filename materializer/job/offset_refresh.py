@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.errors import advise_rebuild
 from materializer.exactly_once.position import Position, check_no_command
 from materializer.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, driver_errors
@@ -19,7 +19,7 @@ from materializer.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProdu
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cdc_program.settings import JobSettings, KafkaSettings
+    from cdc_common.settings import JobSettings, KafkaSettings
     from materializer.records import RawPartition
 
 _CHECK_SECONDS = 60.0

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cdc_program.metrics import Collected
-from cdc_program.operations import Operations
+from cdc_common.program.metrics import Collected
+from cdc_common.program.operations import Operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from prometheus_client.metrics_core import Metric
 
-    from cdc_program.settings import JobSettings
+    from cdc_common.settings import JobSettings
     from materializer.job.stopped import StoppedPartitions
 
 _HEALTH_SECONDS = 600.0  # a batch may restore a large state

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.settings import KafkaSettings, MaterializerSettings
+from cdc_common.settings import KafkaSettings, MaterializerSettings
 from materializer.job.processor import table_processor
 from materializer.records import RawPartition, TopicShape
 

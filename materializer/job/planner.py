@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import structlog
 
-from cdc_messages.topics import change_topic, table_of, tables_topic, watermarks_topic
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import change_topic, table_of, tables_topic, watermarks_topic
 from materializer.errors import changes_of_another_job, trace_of, unexpected
 from materializer.exactly_once.position import Position, check_offset, check_shape, check_topic
 from materializer.job.in_background import InBackground
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.job.change_topics import Registry
     from materializer.job.plan import ChangeTopic, TableSchema
     from materializer.records import RawPartition, TopicShape

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cassandra_storage.compact_tables import as_selected
-from cdc_messages.envelope import ChangeEncoder
-from cdc_messages.tables import cluster_name, from_json
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.envelope import ChangeEncoder
+from cdc_common.messages.tables import cluster_name, from_json
 from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.rest import changes_state, find_rest
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_program.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import KafkaSettings, MaterializerSettings
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.job.plan import BatchPlan, TableSchema, TopicPlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from cdc_program.metrics import as_time, gauges
+from cdc_common.program.metrics import as_time, gauges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 
 OF_THE_JOB = frozenset({Code.CONFIG_INVALID, Code.TRANSACTION_TIMEOUT})
 """Codes that end the job although a raw partition has met them: settings are the same for all."""

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_messages.tables import request_key, request_to_json
-from cdc_messages.topics import tables_topic
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages.tables import request_key, request_to_json
+from cdc_common.messages.topics import tables_topic
 from materializer.kafka import send_all
 from materializer.records import Message, RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.job.plan import BatchPlan
     from materializer.job.worker_loop import TaskResult
 

@@ -10,8 +10,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.registry import RegistryClient
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job.driver import BatchDriver
 from materializer.job.lag_watch import LagWatch, UnreadKafka
 from materializer.job.offset_refresh import OffsetRefresh
@@ -26,7 +26,7 @@ from materializer.job.wiring import object_store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.job.plan import BatchPlan
     from materializer.job.streaming import StreamingWorkers
     from materializer.job.worker_loop import TaskResult

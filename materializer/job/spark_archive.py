@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 OWN = "cassandra-cdc-materializer"
 OWN_PACKAGES = {
-    "materializer": ("cassandra_storage", "cdc_messages", "cdc_native", "cdc_program", "materializer"),
+    "materializer": ("cassandra_storage", "cdc_common", "cdc_messages", "cdc_native", "cdc_program", "materializer"),
     "transformer": (
         "cassandra_storage",
+        "cdc_common",
         "cdc_messages",
         "cdc_native",
         "cdc_program",

@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cdc_program.settings import JobSettings
+    from cdc_common.settings import JobSettings
 
 _JAVA = 17
 # Spark does little here: one core, the fast compiler alone, a small young generation, which is used up before it is

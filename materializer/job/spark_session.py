@@ -19,7 +19,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job.planning_python import planning_python
 from materializer.job.spark_conf import ARENAS, ARENAS_AT_MOST, check_conf, is_submitted, session_options
 from materializer.job.spark_errors import spark_errors, spark_failed
@@ -28,7 +28,7 @@ from materializer.job.spark_output import follow, last_error
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.settings import JobSettings
+    from cdc_common.settings import JobSettings
 
 END_SECONDS = 90.0  # for which spark-submit's JVM waits for the driver at the end
 _EXECUTOR_END_SECONDS = 5.0

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.job.spark_errors import spark_errors
 from materializer.job.spark_session import open_session
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from cdc_program.settings import MaterializerSettings
+    from cdc_common.settings import MaterializerSettings
 
 T = TypeVar("T")
 R = TypeVar("R")

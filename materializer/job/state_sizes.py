@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import GaugeMetricFamily
 
-from cdc_program.metrics import as_size, counters
+from cdc_common.program.metrics import as_size, counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

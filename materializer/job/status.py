@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import GaugeMetricFamily
 
-from cdc_program.metrics import as_time, counters, gauges
+from cdc_common.program.metrics import as_time, counters, gauges
 from materializer.job.progress import text as progress_text
 from materializer.job.scope import pauses
 from materializer.job.state_sizes import StateSizes

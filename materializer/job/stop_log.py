@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from materializer.job.scope import pauses
 
 if TYPE_CHECKING:

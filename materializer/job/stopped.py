@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.job.scope import pauses
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job.spark_session import END_SECONDS, jvm_is_shutting_down, open_session
 from materializer.job.streaming import StreamingWorkers
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from cdc_program.settings import JobSettings
+    from cdc_common.settings import JobSettings
     from materializer.job.driver import BatchDriver
 
 _logger = structlog.get_logger(__name__)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from cdc_program.settings import JobSettings
+    from cdc_common.settings import JobSettings
     from materializer.job.plan import Assignment
     from materializer.job.spark_session import OpenedSession
     from materializer.job.worker_loop import Task, TaskResult

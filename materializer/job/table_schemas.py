@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_messages.errors import MessageError
-from cdc_messages.tables import (
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.tables import (
     DIGEST_SIZE,
     cluster_name,
     from_json,
@@ -17,15 +18,14 @@ from cdc_messages.tables import (
     request_key,
     requested_table,
 )
-from cdc_messages.topics import tables_topic
-from cdc_program.errors import CdcError, Code
+from cdc_common.messages.topics import tables_topic
 from materializer.job.plan import TableSchema
 from materializer.kafka import TopicReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 _TABLE_ID_SIZE = 16
 
@@ -41,7 +41,7 @@ class TableSchemas:
     with one digest the one of the latest statement counts. So neither a publisher whose node has an old schema nor the
     topic's compaction makes an older schema the newest.
 
-    requests: the times (µs) of the requests for snapshots, by table id (cdc_messages.tables).
+    requests: the times (µs) of the requests for snapshots, by table id (cdc_common.messages.tables).
     """
 
     def __init__(self, prefix: str) -> None:

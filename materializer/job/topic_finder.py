@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from cdc_messages.topics import change_topic
-from cdc_program.topic_assignment import TopicAssigner
+from cdc_common.clients.topic_assignment import TopicAssigner
+from cdc_common.messages.topics import change_topic
 from materializer.job.assigned_topics import AssignedTopics
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.topic_cache import TopicCache
@@ -15,7 +15,7 @@ from materializer.job.wiring import object_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.job.change_topics import Registry
     from materializer.job.plan import ChangeTopic, TableSchema
 

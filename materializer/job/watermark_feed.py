@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.job.watermarks import Heartbeat, Watermarks
 from materializer.records import RawPartition
 

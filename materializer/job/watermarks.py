@@ -8,9 +8,9 @@ from zlib import crc32
 
 import structlog
 
-from cdc_messages import watermarks
-from cdc_messages.errors import MessageError
-from cdc_messages.watermarks import Watermark
+from cdc_common.messages import watermarks
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.watermarks import Watermark
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

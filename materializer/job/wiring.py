@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from cdc_program.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import KafkaSettings, MaterializerSettings
     from materializer.job.plan import BatchPlan
     from materializer.records import RawPartition
     from materializer.store.rocksdb import LocalStore

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
-from cdc_messages.topics import watermarks_topic
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages.topics import watermarks_topic
 from materializer.errors import trace_of, unexpected
 from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.exactly_once.position import check_offset, check_shape
@@ -36,7 +36,7 @@ from materializer.store.snapshots import in_background
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cdc_program.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import KafkaSettings, MaterializerSettings
     from materializer.exactly_once.position import Position
     from materializer.job.plan import Assignment, BatchPlan, TopicPlan
     from materializer.records import RawRecord

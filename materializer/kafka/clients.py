@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 
-from cdc_program import kafka_errors
-from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import GROUP_REFUSED
+from cdc_common.clients import kafka_errors
+from cdc_common.clients.kafka import GROUP_REFUSED
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

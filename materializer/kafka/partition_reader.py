@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from cdc_program.kafka import WITHOUT_GROUP, client_config
+from cdc_common.clients.kafka import WITHOUT_GROUP, client_config
 from materializer.kafka.clients import QUICK, batches
 from materializer.kafka.raw_reader import raw_record
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.records import RawPartition, RawRecord
 
 _READ_AHEAD_KBYTES = 4096  # for each partition; several are read at the same time

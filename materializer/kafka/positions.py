@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
-from cdc_program.errors import CdcError
-from cdc_program.group_offsets import reason_of_timeout
-from cdc_program.kafka import client_config
+from cdc_common.clients.group_offsets import reason_of_timeout
+from cdc_common.clients.kafka import client_config
+from cdc_common.errors.codes import CdcError
 from materializer.exactly_once.position import Position, decode
 from materializer.kafka.clients import QUICK, TIMEOUT, kafka_error
 from materializer.records import RawPartition
@@ -17,7 +17,7 @@ from materializer.records import RawPartition
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 
 class GroupPositions:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import client_config
-from cdc_program.kafka_error_table import Kind
-from cdc_program.kafka_errors import known_error
+from cdc_common.clients.kafka import client_config
+from cdc_common.clients.kafka_error_table import Kind
+from cdc_common.clients.kafka_errors import known_error
+from cdc_common.errors.codes import CdcError, Code
 from materializer.exactly_once.position import Position, encode
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.records import Message, RawPartition
 
 _BATCH_BYTES = 1_000_000

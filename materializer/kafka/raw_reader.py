@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from cdc_program.errors import CdcError
-from cdc_program.kafka import LOGGED, client_config
-from cdc_program.kafka_errors import is_transient
+from cdc_common.clients.kafka import LOGGED, client_config
+from cdc_common.clients.kafka_errors import is_transient
+from cdc_common.errors.codes import CdcError
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error
 from materializer.kafka.positions import read_each_position
 from materializer.records import RawPartition, RawRecord
@@ -23,7 +23,7 @@ from materializer.records import RawPartition, RawRecord
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.exactly_once.position import Position
 
 _AT_ONCE = 1000

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from cdc_program.kafka import WITHOUT_GROUP, client_config
+from cdc_common.clients.kafka import WITHOUT_GROUP, client_config
 from materializer.kafka.clients import QUICK, TIMEOUT, batches, driver_errors
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message as KafkaClientMessage
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 
 class KafkaMessage(NamedTuple):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import logged_admin
-from cdc_program.kafka_errors import is_transient
+from cdc_common.clients.kafka import logged_admin
+from cdc_common.clients.kafka_errors import is_transient
+from cdc_common.errors.codes import CdcError, Code
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
 from materializer.kafka.unread import Retention
 from materializer.records import RawPartition, TopicShape
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 _AT_ONCE = 200  # topics whose settings are asked for in one request
 _NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}

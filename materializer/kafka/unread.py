@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
-from cdc_program.kafka import WITHOUT_GROUP, client_config
+from cdc_common.clients.kafka import WITHOUT_GROUP, client_config
 from materializer.kafka.clients import QUICK, driver_errors
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 _POLL_SECONDS = 0.5
 _AT_ONCE = 100

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
-from cdc_messages.avro_binary import encode_long
-from cdc_messages.changes import RowChange
-from cdc_messages.errors import MessageError
-from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.avro.encoding import encode_long
+from cdc_common.messages.changes import RowChange
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.topics import partition_for
 from materializer.exactly_once.processor import NO_TOPICS
 from materializer.records import Change, Message
 
@@ -26,7 +26,7 @@ _logger = structlog.get_logger(__name__)
 
 
 class Encoder(Protocol):
-    """cdc_messages.envelope.ChangeEncoder."""
+    """cdc_common.messages.envelope.ChangeEncoder."""
 
     def encode(self, change: RowChange, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
         """Key and value in the Confluent wire format; None if the row's key cannot be represented in Avro."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages.topics import dead_letter_topic, table_of
+from cdc_common.messages.topics import dead_letter_topic, table_of
 from materializer.kafka import TopicReader, Topics
 from materializer.records import Message, RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.fold.gaps import DeadLetter
 
 ID, CODE, REASON = "cdc.id", "cdc.code", "cdc.reason"

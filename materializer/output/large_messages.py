@@ -8,14 +8,14 @@ import pyarrow as pa
 import structlog
 
 from cassandra_storage.murmur3 import token
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.records import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
 
 Choice: TypeAlias = Literal["stop", "without_before", "dead_letter"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder, path_encoder
 from cassandra_storage.clustering import Clustering, ClusteringBound
 from cassandra_storage.schema import ColumnMetadata, TableMetadata
-from cdc_messages.envelope import ChangeEncoder
-from cdc_messages.topics import Topic
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.envelope import ChangeEncoder
+from cdc_common.messages.topics import Topic
 from materializer.rows.native_plan import build_plan
 
 if TYPE_CHECKING:

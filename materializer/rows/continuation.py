@@ -11,8 +11,8 @@ import json
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from cassandra_storage.deletion import DeletionTime
-from cdc_messages.changes import Source
-from cdc_messages.topics import Topic
+from cdc_common.messages.changes import Source
+from cdc_common.messages.topics import Topic
 from materializer.rows.catalog import SchemaId
 from materializer.rows.expiry import NowInSeconds
 from materializer.rows.format_version import VERSION_BYTE, check_version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 FORMAT_VERSION = 1  # there is none before it
 VERSION_BYTE = bytes([FORMAT_VERSION])

@@ -25,8 +25,8 @@ from cassandra_storage.marshal import (
     fixed_length,
 )
 from cassandra_storage.native_order import UNKNOWN, key_form, path_form
-from cdc_messages.avro_binary import encode_string
-from cdc_messages.distinct_keys import distinct_check
+from cdc_common.messages.avro.distinct_keys import distinct_check
+from cdc_common.messages.avro.encoding import encode_string
 from materializer.rows.row_codec import with_dropped_columns
 
 try:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.header import Columns
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
-    from cdc_messages.envelope import ChangeEncoder
+    from cdc_common.messages.envelope import ChangeEncoder
     from cdc_native.plan import KeyForm, TypeForm
     from materializer.rows.catalog import SchemaId
 
@@ -173,8 +173,8 @@ def _fields(
 
 
 def type_form(type_: CqlType, *, is_key: bool = False) -> TypeForm:  # noqa: PLR0911  one for each kind of type
-    """Return how the core writes the type's values (cdc_messages.avro_types, avro_values), in the one form of values
-    that are shown alike (materializer.rows.shown_forms). is_key: a key column's are written as they are.
+    """Return how the core writes the type's values (cdc_common.messages.avro.cql_types, cql_values), in the one form of
+    values that are shown alike (materializer.rows.shown_forms). is_key: a key column's are written as they are.
     """
     form = partial(type_form, is_key=is_key)
     match type_:

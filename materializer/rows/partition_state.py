@@ -6,7 +6,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import LIVE, DeletionTime
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.rows.expiry import deletion_second, row_timers
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import FACTS_SECTION, FLOOR, ROWS_SECTION, STATIC_SECTION, partition_prefix

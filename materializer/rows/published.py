@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages.topics import Topic
+from cdc_common.messages.topics import Topic
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import TOPICS
 

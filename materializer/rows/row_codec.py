@@ -14,7 +14,7 @@ from cassandra_storage.schema import ColumnKind
 from cassandra_storage.schema_rows import in_order
 from cassandra_storage.unfiltered import read_row, write_row
 from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import schema_key
 from materializer.rows.overlay import StoredRow

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.rows import ColumnData, Row
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.changes import ColumnImage, RowImage
+    from cdc_common.messages.changes import ColumnImage, RowImage
 
     _Form = Callable[[Any], ColumnImage]
 

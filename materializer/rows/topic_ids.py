@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import RESEND, TOPIC_IDS
 from materializer.rows.published import read_published

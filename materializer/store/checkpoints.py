@@ -26,7 +26,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.errors import advise_rebuild, check_format
 from materializer.fault_points import FaultPoint, reach
 from materializer.store import changelog

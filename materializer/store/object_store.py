@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import structlog
 from pyarrow import fs
 
-from cdc_program.durable import sync_folder
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.durable import sync_folder
 from materializer.fault_points import FaultPoint, reach
 from materializer.store.deadline import within
 from materializer.store.download import RANGE_BYTES, ReadLimit, download_all

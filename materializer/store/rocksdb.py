@@ -28,7 +28,7 @@ from rocksdict import (
     WriteBatch,
 )
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.fault_points import FaultPoint, reach
 from materializer.store.changelog import Changelog, Head, decode_head, encode_head
 from materializer.store.checkpoints import with_digests

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.fault_points import FaultPoint, reach
 from materializer.store.checkpoints import RetentionSettings
 from materializer.store.deadline import in_thread

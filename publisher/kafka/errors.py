@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_program import kafka_errors
-from cdc_program.errors import CdcError, Code
+from cdc_common.clients import kafka_errors
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 
 def kafka_error(error: KafkaError, settings: KafkaSettings, topic: str = "") -> CdcError:

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, cimpl
 from confluent_kafka import Producer as Client
 
 import cdc_native
-from cdc_program.kafka import LIBRDKAFKA_LOGGER
+from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER
 from publisher.inflight import PendingMessages
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
-from cdc_program.errors import CdcError
-from cdc_program.kafka import ClientConfig, client_config
+from cdc_common.clients.kafka import ClientConfig, client_config
+from cdc_common.errors.codes import CdcError
 from publisher.inflight import PendingMessages
 from publisher.kafka.errors import kafka_error
 from publisher.kafka.producers import BY_KEY, open_producer
 
 if TYPE_CHECKING:
+    from cdc_common.settings import KafkaSettings
     from cdc_native.batches import Batch
-    from cdc_program.settings import KafkaSettings
     from publisher.kafka.producers import Report
 
 MOST_MESSAGE_BYTES = 64 * 1024 * 1024  # for nodes with larger segments: up to here max.message.bytes may be raised

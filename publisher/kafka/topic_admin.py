@@ -9,8 +9,8 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, ResourceType
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
+from cdc_common.clients.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
+from cdc_common.errors.codes import CdcError, Code
 from publisher.kafka.errors import kafka_error, unreachable_error
 from publisher.table_error import TableError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from concurrent.futures import Future
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024  # a mutation is at most half a segment, 16 MiB by default
 _TABLES_PARTITION = 0

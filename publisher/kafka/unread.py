@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from cdc_program.group_offsets import CommittedOffsets
-from cdc_program.kafka import client_config
+from cdc_common.clients.group_offsets import CommittedOffsets
+from cdc_common.clients.kafka import client_config
 from publisher.kafka.errors import kafka_error, unreachable_error
 
 if TYPE_CHECKING:
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 
 class Unread(NamedTuple):

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.metrics import as_size, as_time
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.metrics import as_size, as_time
 from publisher.interval import Interval
 from publisher.kafka.unread import GroupReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from publisher.kafka.unread import Unread
     from publisher.raw_topics import RawTopic
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher.interval import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_program.settings import PublisherSettings
+    from cdc_common.settings import PublisherSettings
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool
 

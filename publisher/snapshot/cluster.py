@@ -1,8 +1,8 @@
 """Coordinate the publishers of a datacenter that take a snapshot together, by rows in the filler's keyspace.
 
-When all rows of a snapshot (cdc_program.snapshot_rows) say that the part has ended, each publisher drops its own mark.
-The worker writes its host's row before it sends the first message that names other hosts, and before the record says
-that the part is over: from then on a new snapshot may replace it. A row that it could not write is written here.
+When all rows of a snapshot (cdc_common.node.snapshot_rows) say that the part has ended, each publisher drops its own
+mark. The worker writes its host's row before it sends the first message that names other hosts, and before the record
+says that the part is over: from then on a new snapshot may replace it. A row that it could not write is written here.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from uuid import UUID
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import KEPT_SECONDS, Part
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.node.snapshot_rows import KEPT_SECONDS, Part
 from publisher.snapshot.portion import parse
 from publisher.snapshot.records import new_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cdc_program.snapshot_rows import SnapshotRows
+    from cdc_common.node.snapshot_rows import SnapshotRows
     from publisher.schema import PublishedTable
     from publisher.snapshot.portion import Portion
     from publisher.snapshot.records import Record, Records

@@ -8,9 +8,9 @@ from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
-from cdc_program.cassandra import connect
-from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import datacenter_hosts
+from cdc_common.clients.cassandra import connect
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.node.snapshot_rows import datacenter_hosts
 from cdc_program.terminal_progress import Progress
 from publisher.snapshot import node
 from publisher.snapshot.estimate import estimate_table, preflight
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_program.cassandra import CassandraClient
-    from cdc_program.settings import Settings
+    from cdc_common.clients.cassandra import CassandraClient
+    from cdc_common.settings import Settings
     from publisher.snapshot.records import Record, Wanted
 
 _POLL_SECONDS = 0.5

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_files.native_sstables import native_table
 from cassandra_files.sstables import read_statistics
 from cassandra_files.table_sstables import table_files
-from cdc_program.metrics import as_size, as_time
+from cdc_common.program.metrics import as_size, as_time
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Protocol
 
-from cdc_messages import raw
-from cdc_program.cassandra import CassandraClient, Node
-from cdc_program.errors import CdcError, Code
+from cdc_common.clients.cassandra import CassandraClient, Node
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import raw
 from publisher import state_files
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
@@ -22,8 +22,8 @@ from publisher.schema import NodeSchema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cdc_common.settings import Settings
     from cdc_native.batches import Batch
-    from cdc_program.settings import Settings
     from publisher.messages import OutgoingMessage
     from publisher.raw_topics import RawTopic
     from publisher.schema import PublishedTable

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.commitlog import CommitLogPosition
-from cdc_program.cassandra import live_settings
-from cdc_program.errors import CdcError, Code
+from cdc_common.clients.cassandra import live_settings
+from cdc_common.errors.codes import CdcError, Code
 from publisher.cdc_raw import list_cdc_segments
 from publisher.loss_rules import sync_period_ms
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from cassandra_storage.schema import TableMetadata
     from cassandra_storage.sstable_metadata import StatsMetadata
-    from cdc_program.cassandra import CassandraClient
-    from cdc_program.settings import NodeSettings, PublisherSettings
+    from cdc_common.clients.cassandra import CassandraClient
+    from cdc_common.settings import NodeSettings, PublisherSettings
 
 _DEFAULT_SYNC_SECONDS = 10.0
 _DEFAULT_DATA = Path("/var/lib/cassandra/data")

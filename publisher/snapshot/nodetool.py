@@ -9,8 +9,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from cassandra_storage.token_ranges import TokenRange
-from cdc_program.describe import mask_password_options
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings.describe import mask_password_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
-from cdc_program.snapshot_rows import RepairRequest, parse_repair
+from cdc_common.node.snapshot_rows import RepairRequest, parse_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from uuid import UUID, uuid4
 
 from cassandra_storage.sstable_merge import Place
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.snapshot.portion import WHOLE, Portion, parse
 

@@ -27,9 +27,9 @@ from cassandra_files.table_sstables import DamagedTableError, TableSSTables, tab
 from cassandra_storage.errors import FormatError
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, spans
-from cdc_messages.repairs import RepairStep
-from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import SnapshotRows, datacenter_hosts
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.repairs import RepairStep
+from cdc_common.node.snapshot_rows import SnapshotRows, datacenter_hosts
 from publisher.snapshot import node
 from publisher.snapshot.backlog import open_backlog
 from publisher.snapshot.busy import open_busy_node
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from cassandra_files.sstables import SSTableFile
     from cassandra_storage.token_ranges import TokenRange
-    from cdc_messages.snapshots import HostState
-    from cdc_program.settings import Settings
+    from cdc_common.messages.snapshots import HostState
+    from cdc_common.settings import Settings
     from publisher.schema import PublishedTable
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily
 
-from cdc_program.metrics import as_size, as_time
+from cdc_common.program.metrics import as_size, as_time
 from publisher.snapshot.records import FINAL, PHASES
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from publisher.snapshot.records import Record, new_record
 from publisher.snapshot.shown import Shown, shown
 from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE, run_worker
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
     from uuid import UUID
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from publisher.schema import PublishedTable
     from publisher.snapshot.cluster import Together
     from publisher.snapshot.records import Records

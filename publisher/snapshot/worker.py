@@ -10,9 +10,9 @@ import os
 from time import sleep
 from typing import TYPE_CHECKING
 
-from cdc_program.cli import reported_errors
-from cdc_program.errors import CdcError
-from cdc_program.logs import configure_logging
+from cdc_common.errors.codes import CdcError
+from cdc_common.program.cli import reported_errors
+from cdc_common.program.logs import configure_logging
 from publisher.snapshot.link import open_link
 from publisher.snapshot.node import Published
 from publisher.snapshot.nodetool import Nodetool
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.connection import Connection
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 GO_ON, PAUSE, CANCEL = "", "pause", "cancel"  # any other order is a reason to hold
 ASK = "published?"  # from the worker

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from cdc_program.kafka import LIBRDKAFKA_LOGGER
+from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER
 from schematizer.client.following import Followed
 from schematizer.client.kafka import is_passing
 from schematizer.client.messages import AvroSchema, Decoder, MisfitError, schema_text

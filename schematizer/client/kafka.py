@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_program.kafka_error_table import Kind
-from cdc_program.kafka_errors import is_transient, known_error
+from cdc_common.clients.kafka_error_table import Kind
+from cdc_common.clients.kafka_errors import is_transient, known_error
 
 ANSWER_SECONDS = 30.0
 

@@ -12,8 +12,8 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import SchemaParseException
 from fastavro.validation import ValidationError, validate
 
-from cdc_messages import wire
-from cdc_messages.errors import MessageError
+from cdc_common.messages import wire
+from cdc_common.messages.errors import MessageError
 from schematizer.client.transport import SchematizerError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
-from cdc_program.kafka import LIBRDKAFKA_LOGGER
-from cdc_program.kafka_errors import explain
+from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER
+from cdc_common.clients.kafka_errors import explain
 from schematizer.client.following import READ_KINDS
 from schematizer.client.kafka import ANSWER_SECONDS, ensure_topic, is_passing
 from schematizer.client.messages import AvroSchema, Encoder, MisfitError, schema_text

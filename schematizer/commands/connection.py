@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cdc_program.describe import mask_url
-from cdc_program.errors import CdcError, Code
-from cdc_program.registry_connection import registry_login, registry_tls
+from cdc_common.clients.registry_connection import registry_login, registry_tls
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings.describe import mask_url
 from schematizer.client import SchematizerClient, SchematizerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.settings import RegistrySettings
+    from cdc_common.settings import RegistrySettings
 
 _ATTEMPTS = 3
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.client import SchematizerClient, SchematizerError
 from schematizer.commands.connection import service
 from schematizer.commands.documentation_files import DocumentationFile, lacking, read_files
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 
 def check(settings: Settings, paths: Sequence[Path], *, offline: bool) -> None:
@@ -48,7 +48,7 @@ def apply(settings: Settings, paths: Sequence[Path]) -> None:
 
 def comments(settings: Settings, keyspaces: Sequence[str]) -> None:
     """Makes the comments of Cassandra's tables the docs of their sources. A table without a comment keeps its doc."""
-    from cdc_program.cassandra import connect  # noqa: PLC0415 - the other commands do not need the driver
+    from cdc_common.clients.cassandra import connect  # noqa: PLC0415 - the other commands do not need the driver
 
     with connect(settings.cassandra) as cassandra, service(settings.registry) as client:
         applied = 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.commands.connection import service
 from schematizer.registration.converted import ConversionError
 from schematizer.registration.models import convert_model, load_metadata, missing_documentation
@@ -16,7 +16,7 @@ from schematizer.registration.models import convert_model, load_metadata, missin
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 
 def check(place: str) -> None:

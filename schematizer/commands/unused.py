@@ -9,7 +9,7 @@ import click
 from schematizer.commands.connection import service
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 
 def unused(settings: Settings, days: int, *, disable: bool) -> None:

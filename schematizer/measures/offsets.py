@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from cdc_program.group_offsets import CommittedOffsets
-from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
-from cdc_program.kafka_errors import explain
+from cdc_common.clients.group_offsets import CommittedOffsets
+from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER, client_config
+from cdc_common.clients.kafka_errors import explain
 from schematizer.measures.measured import Partition, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
 
 ANSWER_SECONDS = 10.0
 

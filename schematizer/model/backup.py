@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Integer, Table, func, select, text
 
-from cdc_program.durable import sync_folder
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.durable import sync_folder
 from schematizer.model.migrating import revision
 from schematizer.model.registry_tables import subject_settings
 from schematizer.model.tables import metadata

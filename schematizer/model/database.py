@@ -16,8 +16,8 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQL
 from sqlalchemy.exc import TimeoutError as DatabaseTimeoutError
 from sqlalchemy.orm import Session
 
-from cdc_program.describe import mask_url
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings.describe import mask_url
 from schematizer.model.kept import refuse_large_numbers
 from schematizer.model.migrating import migrate
 from schematizer.model.registry_tables import GLOBAL, subject_settings

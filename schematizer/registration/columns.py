@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cdc_messages.names import avro_name, avro_names, namespace
+from cdc_common.messages.avro.names import avro_name, avro_names, namespace
 from schematizer.registration.converted import ConversionError, Converted, FieldDocumentation
 
 NO_DEFAULT = object()

@@ -11,7 +11,7 @@ from sqlalchemy import Table as SqlTable
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.schema import CreateTable
 
-from cdc_messages.names import avro_names
+from cdc_common.messages.avro.names import avro_names
 from schematizer.registration.columns import convert_table
 from schematizer.registration.converted import ConversionError, Converted, FieldDocumentation
 from schematizer.registration.sql import SqlConverter

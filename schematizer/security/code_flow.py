@@ -17,13 +17,13 @@ import structlog
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.httpx_client import OAuth2Client
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.security.issuer import TIMEOUT_SECONDS, Issuer
 from schematizer.security.tokens import Claims, InvalidTokenError, Tokens
 
 if TYPE_CHECKING:
-    from cdc_program.settings import SchematizerSettings
+    from cdc_common.settings import SchematizerSettings
     from schematizer.access import Actor
 
 CALLBACK = "/sign-in/oidc/callback"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.errors import CatalogueError
 from schematizer.model.database import Database, reason_of
 from schematizer.model.security_tables import Result
@@ -19,7 +19,7 @@ from schematizer.security.keys import ApiKeys, in_days
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cdc_program.settings import SchematizerSettings
+    from cdc_common.settings import SchematizerSettings
 
 _ADDRESS = "command"
 

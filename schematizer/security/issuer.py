@@ -13,7 +13,7 @@ import structlog
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.security.policy import is_loopback
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.access import EVERYTHING, NOTHING, Grant, Grants, Role
 
 if TYPE_CHECKING:
-    from cdc_program.settings import SchematizerSettings
+    from cdc_common.settings import SchematizerSettings
 
 RATE_OFF_LOOPBACK = 100.0
 BURST_SECONDS = 5.0

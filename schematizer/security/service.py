@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp
 
-    from cdc_program.settings import SchematizerSettings
+    from cdc_common.settings import SchematizerSettings
     from schematizer.model.database import Database
 
 _FAILURES_AT_ONCE = 10.0

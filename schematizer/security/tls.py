@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_program.settings import SchematizerSettings
+    from cdc_common.settings import SchematizerSettings
 
 RELOAD_SECONDS = 10.0
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}

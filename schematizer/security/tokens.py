@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from joserfc import jwt
 from joserfc.errors import ExpiredTokenError, JoseError
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.access import ANONYMOUS, Actor, Grant, Grants, grant_from_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.clients import cql
 from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.compare import compare

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from cdc_messages.topics import change_topic
+from cdc_common.messages.topics import change_topic
 from dev.local_stack.demo import shop
 from dev.local_stack.demo.demo import Demo
 from dev.local_stack.demo.story import steps

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages.tables import mark_from_json
-from cdc_messages.topics import tables_topic
+from cdc_common.messages.tables import mark_from_json
+from cdc_common.messages.topics import tables_topic
 from tests.support.e2e.evolution import KEYSPACE, MOST_SECONDS, Table, told
 from tests.support.e2e.kafka_topics import read_all
 

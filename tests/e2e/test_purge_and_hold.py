@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 import pytest
 from confluent_kafka import Producer
 
-from cdc_messages.topics import watermarks_topic
-from cdc_messages.watermarks import decode, encode
-from cdc_program.settings import KafkaSettings
+from cdc_common.messages.topics import watermarks_topic
+from cdc_common.messages.watermarks import decode, encode
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.cql import CqlClient
 from dev.local_stack.clients.history import History

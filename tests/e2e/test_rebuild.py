@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cdc_messages.closing_deletes import CAUSE
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages.closing_deletes import CAUSE
 from dev.local_stack.clients import cql
 from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.history import History, chain_problems

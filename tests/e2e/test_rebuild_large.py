@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cassandra import ConsistencyLevel
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.local_stack.clients import cql
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.cassandra import CDC_DATACENTER

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from cdc_messages.topics import raw_topic
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
+from cdc_common.messages.topics import raw_topic
 from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.history import History
 from dev.local_stack.demo import shop

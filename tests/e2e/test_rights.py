@@ -25,8 +25,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from cdc_program.kafka import client_config
-from cdc_program.settings import KafkaSettings
+from cdc_common.clients.kafka import client_config
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from dev.local_stack.servers import programs
 from dev.local_stack.servers.cassandra import CassandraCluster

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from rich.console import Console
 
-from cdc_messages.raw import decode
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
+from cdc_common.messages.raw import decode
 from dev.local_stack.clients import cql
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import client_config
-from cdc_program.registry import RegistryClient
-from cdc_program.settings import KafkaSettings, RegistrySettings
+from cdc_common.clients.kafka import client_config
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings, RegistrySettings
 from dev.local_stack.clients import cql
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from dev.local_stack.servers import programs

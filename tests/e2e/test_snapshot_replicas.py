@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages.raw import decode
+from cdc_common.messages.raw import decode
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.cassandra import CDC_DATACENTER
 from dev.local_stack.servers.stack import Stack

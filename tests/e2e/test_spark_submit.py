@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from dev.local_stack.clients import cql
 from dev.local_stack.demo import shop
 from dev.local_stack.demo.load import Load

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.choice import cassandra_cluster
 from dev.local_stack.servers.programs import Setting, environment_of, spark_environment

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from cassandra_storage.commitlog import parse_file_name
-from cdc_messages.raw import decode
+from cdc_common.messages.raw import decode
 from dev.local_stack.servers.cassandra import CassandraNode
 from dev.verify.chaos.whole_path import Load
 from dev.verify.model import duplicates

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from cassandra.cluster import Cluster
 
-from cdc_program.cassandra import connect, read_node
-from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import client_config
-from cdc_program.settings import CassandraSettings, KafkaSettings
+from cdc_common.clients.cassandra import connect, read_node
+from cdc_common.clients.kafka import client_config
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import CassandraSettings, KafkaSettings
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from dev.local_stack.servers import programs
 from dev.local_stack.servers.cassandra import CassandraCluster

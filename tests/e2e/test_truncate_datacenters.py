@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import CdcError
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.cassandra import CDC_DATACENTER
 from dev.local_stack.servers.stack import Stack

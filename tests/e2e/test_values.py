@@ -12,8 +12,8 @@ from cassandra_storage.cql_types import quoted_if_needed, type_text
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
 from dev.verify.oracle.type_values import COMPARABLE, ODD, POINT, USER_TYPES, TypeValues
 from materializer.rows.shown_forms import value_form
-from tests.support.cdc_messages.extremes import EXTREMES
-from tests.support.cdc_messages.from_avro import serialized
+from tests.support.cdc_common.messages.extremes import EXTREMES
+from tests.support.cdc_common.messages.from_avro import serialized
 from tests.support.e2e.raw_rows import ExactMessages, RawRows, raw_rows
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdc_program.settings import KafkaSettings, Settings
+from cdc_common.settings import KafkaSettings, Settings
 from dev.local_stack.clients import cql
 from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.history import History

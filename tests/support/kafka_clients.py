@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 
 import cdc_native
-from cdc_program.errors import CdcError
-from cdc_program.group_offsets import CommittedOffsets
-from cdc_program.kafka import client_config, logged_admin
-from cdc_program.logs import configure_logging
-from cdc_program.settings import KafkaSettings, LogSettings
+from cdc_common.clients.group_offsets import CommittedOffsets
+from cdc_common.clients.kafka import client_config, logged_admin
+from cdc_common.errors.codes import CdcError
+from cdc_common.program.logs import configure_logging
+from cdc_common.settings import KafkaSettings, LogSettings
 from materializer.kafka import (
     GroupPositions,
     PartitionProducer,
@@ -136,9 +136,9 @@ class Clients:
 
 
 CLIENTS: dict[str, str] = {
-    "settings_check": "cdc_program.kafka",
-    "admin": "cdc_program.kafka",
-    "committed": "cdc_program.group_offsets",
+    "settings_check": "cdc_common.clients.kafka",
+    "admin": "cdc_common.clients.kafka",
+    "committed": "cdc_common.clients.group_offsets",
     "positions": "materializer.kafka.positions",
     "transactional": "materializer.kafka.producer",
     "plain": "materializer.kafka.producer",

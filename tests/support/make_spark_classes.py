@@ -9,7 +9,7 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from cdc_program.settings import MaterializerSettings
+from cdc_common.settings import MaterializerSettings
 from dev.local_stack.java.runtime import find_java
 from dev.local_stack.process.locks import locked
 from dev.local_stack.servers.programs import SPARK_JAVA, spark_environment

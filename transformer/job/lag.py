@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from cdc_program.group_offsets import CommittedOffsets
+from cdc_common.clients.group_offsets import CommittedOffsets
 from materializer.kafka import Retention, Topics, driver_errors, read_timestamps
 from materializer.kafka.clients import TIMEOUT
 from transformer.kafka import Committed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.errors import trace_of
 from materializer.fault_points import TransformPoint, reach
 from materializer.kafka import PRODUCER_DEFAULTS, PartitionProducer, Topics, read_partition

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.fault_points import TransformPoint, reach
 from transformer.kafka import metadata
 

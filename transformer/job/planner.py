@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.errors import trace_of, unexpected
 from materializer.kafka import Topics
 from transformer.derive import Source, derive

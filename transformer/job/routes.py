@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from cdc_messages import wire
-from cdc_messages.errors import MessageError
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages import wire
+from cdc_common.messages.errors import MessageError
 from materializer.fault_points import TransformPoint, reach
 from materializer.records import Message, RawPartition
 from transformer.derive import Source, Transform, derive

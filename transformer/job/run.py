@@ -21,7 +21,7 @@ from transformer.records import Definitions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.job.streaming import StreamingWorkers
 
 

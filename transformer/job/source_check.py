@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from transformer.faults import source_changed
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import CounterMetricFamily
 
-from cdc_program.metrics import as_time, counters, gauges
+from cdc_common.program.metrics import as_time, counters, gauges
 from materializer.job.scope import pauses
 from materializer.job.status import (
     RETRIES,

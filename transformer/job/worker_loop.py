@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.errors import trace_of, unexpected
 from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.job.worker_loop import Standing, TaskResult

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cdc_messages.avro.schemas import Named, definition
+from cdc_common.messages.avro.schemas import Named, definition
 from transformer.errors import StepError
 from transformer.steps.converts import Convert, Lifted
 
 if TYPE_CHECKING:
-    from cdc_messages.avro.schemas import Tree
+    from cdc_common.messages.avro.schemas import Tree
     from transformer.steps.converts import ConvertValue
 
 _OF_THE_OLD_TYPE = ("type", "default", "pii", "cqlType", "sqlType")

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
-from cdc_messages.avro.binary import read_long
-from cdc_messages.avro_binary import FALSE, NULL, TRUE, VALUE, encode_string
+from cdc_common.messages.avro.encoding import FALSE, NULL, TRUE, VALUE, encode_string
+from cdc_common.messages.avro.skipping import read_long
 from transformer.errors import TransformError
 
 NativeForm: TypeAlias = tuple[str, str, int, bool, Any, Any]

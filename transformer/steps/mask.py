@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages.avro_binary import NULL, encode_string
+from cdc_common.messages.avro.encoding import NULL, encode_string
 from transformer.definition import PII
 from transformer.steps.columns import lift
 from transformer.steps.converts import Constant, Hash, Text
 
 if TYPE_CHECKING:
-    from cdc_messages.avro.schemas import Tree
+    from cdc_common.messages.avro.schemas import Tree
     from transformer.definition import MaskStep
     from transformer.steps.columns import Column, Context, Record
     from transformer.steps.converts import Convert

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages.avro_binary import encode_string
+from cdc_common.messages.avro.encoding import encode_string
 from transformer.steps.columns import is_nullable, lift, value_type
 from transformer.steps.converts import Bit, Name
 

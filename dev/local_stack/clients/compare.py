@@ -1,7 +1,7 @@
 """Compares what came out of Kafka with `SELECT *`: every key both ways, every column by value.
 
 Both sides are brought to one plain form, guided by the driver's type of each column, by code that shares nothing with
-cdc_messages: the rules of docs/reference/data-types.md, written a second time.
+cdc_common.messages: the rules of docs/reference/data-types.md, written a second time.
 """
 
 from __future__ import annotations

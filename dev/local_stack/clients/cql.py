@@ -13,7 +13,7 @@ from cassandra.cqltypes import EMPTY, _CassandraType
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import BatchStatement, BatchType, BoundStatement, SimpleStatement, dict_factory
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

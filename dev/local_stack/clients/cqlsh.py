@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 from dev.local_stack.servers.addresses import read_servers
 
 

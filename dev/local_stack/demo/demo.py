@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from cdc_program.cli import reported_errors
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.compare import compare

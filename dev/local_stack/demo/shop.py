@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cdc_messages.topics import partition_for, raw_topic
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import partition_for, raw_topic
 from dev.local_stack.clients.change_reader import partition_count
 from dev.local_stack.clients.history import frozen
 

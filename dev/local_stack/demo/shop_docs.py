@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.demo.shop import KEYSPACE
 
 _SECONDS = 30

@@ -7,8 +7,8 @@ import time
 import click
 from rich.console import Console
 
-from cdc_messages.topics import change_topic
-from cdc_program.cli import reported_errors
+from cdc_common.messages.topics import change_topic
+from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.demo import shop, shop_docs
 from dev.local_stack.servers.addresses import refuse_second, servers_file

@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.local_stack.java.jars import KAFKA, install
 from dev.local_stack.java.runtime import find_java
 from dev.local_stack.servers.cassandra_versions import VERSIONS

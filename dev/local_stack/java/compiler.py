@@ -6,7 +6,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java.jars import ECJ, class_path, install
 from dev.local_stack.java.runtime import find_java
 

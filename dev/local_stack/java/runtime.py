@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java.trust_store import write_trust_store
 from dev.local_stack.process.locks import locked
 from dev.local_stack.process.paths import local_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.local_stack.process.folders import ServerFolder
 from dev.local_stack.process.processes import ServerProcess
 

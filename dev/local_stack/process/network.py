@@ -8,7 +8,7 @@ import socket
 import struct
 import sys
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 LOCALHOST = "127.0.0.1"
 ADDRESS_TRIES = 50

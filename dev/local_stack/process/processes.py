@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING
 
 import psutil
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process import guard
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java.jars import class_path, install
 from dev.local_stack.java.nodetool_shims import shims_folder
 from dev.local_stack.java.runtime import Java, find_java

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.kafka import KafkaBroker
 

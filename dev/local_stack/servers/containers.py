@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java.jars import KAFKA
 from dev.local_stack.process.processes import ServerProcess
 from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java.jars import KAFKA, class_path, install
 from dev.local_stack.java.runtime import Java, find_java
 from dev.local_stack.process.lifecycle import FolderServer, retry_start

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
-from cdc_program.load import load_settings
+from cdc_common.settings.load import load_settings
 from dev.local_stack.servers.addresses import replace_file, servers_file
 
 if TYPE_CHECKING:

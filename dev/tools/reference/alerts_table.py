@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from cdc_program.error_reference import EXPLANATIONS
+from cdc_common.errors.reference import EXPLANATIONS
 from dev.local_stack.process.paths import project_root
 from dev.tools.reference.markdown import markdown_table
 

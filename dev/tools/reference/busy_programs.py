@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.metrics import Collected
-from cdc_program.operations import Operations
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.metrics import Collected
+from cdc_common.program.operations import Operations
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
 from materializer.exactly_once.partition_task import Report

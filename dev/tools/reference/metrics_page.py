@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 
-from cdc_program.describe import setting
+from cdc_common.settings.describe import setting
 from dev.tools.reference.busy_programs import registries
 from dev.tools.reference.markdown import markdown_table
 

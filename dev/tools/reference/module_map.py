@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 PACKAGES = (
     "cassandra_storage",
     "cassandra_files",
+    "cdc_common",
     "cdc_messages",
     "cdc_native",
     "cdc_program",

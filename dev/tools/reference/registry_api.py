@@ -6,7 +6,7 @@ import re
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.settings import SchematizerSettings
+from cdc_common.settings import SchematizerSettings
 from dev.tools.reference.markdown import markdown_table
 from schematizer.api.application import rest_application
 from schematizer.catalogue.mirror import Mirror

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 
 # Without these Chromium asks its maker's servers at every start.
 FLAGS = (

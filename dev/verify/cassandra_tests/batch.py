@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages.topics import raw_topic
+from cdc_common.messages.topics import raw_topic
 from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.cql import CqlClient
 from dev.local_stack.servers.addresses import Servers

@@ -11,7 +11,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ErrorMessage
 from cassandra.query import UNSET_VALUE
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.verify.cassandra_tests.cases import Case
 from dev.verify.cassandra_tests.tester import SECOND_KEYSPACE
 

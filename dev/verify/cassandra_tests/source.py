@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.verify.cassandra_tests.cases import Case
 from dev.verify.cassandra_tests.interpreter import Interpreter, lineage
 from dev.verify.cassandra_tests.java_parser import parse_class

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.console import Console
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from dev.local_stack.servers.choice import kafka_broker

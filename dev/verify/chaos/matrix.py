@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from dev.verify.chaos.child import Child, Runs, census, start
 from materializer.fault_points import AnyPoint, Fault, FaultPoint
 from tests.support.materializer.counting import CHANGE_PARTITIONS

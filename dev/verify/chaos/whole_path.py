@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.verify.chaos.faults import Hurter, Strike, strikes
 from dev.verify.model.check import Run, Seed
 from dev.verify.model.shapes import TABLES

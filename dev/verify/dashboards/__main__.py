@@ -18,7 +18,7 @@ import click
 import promql_parser
 from rich.console import Console
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.demo import shop
 from dev.local_stack.demo.load import Load

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process.lifecycle import Restartable
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from dev.local_stack.process.processes import ChildProcess

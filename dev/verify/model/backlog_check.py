@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
-from cdc_messages.topics import raw_topic
+from cdc_common.messages.topics import raw_topic
 from dev.local_stack.clients.change_reader import Change, ChangeReader
 from dev.local_stack.clients.history import changes_nothing
 from dev.local_stack.process.lifecycle import Restartable

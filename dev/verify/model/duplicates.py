@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
-from cdc_messages import wire
-from cdc_messages.raw import decode, encode
+from cdc_common.messages import wire
+from cdc_common.messages.raw import decode, encode
 from dev.verify.model.check import Result, Seed
 
 if TYPE_CHECKING:

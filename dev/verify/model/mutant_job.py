@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_program.cli import Program
+from cdc_common.program.cli import Program
 from dev.verify.model.mutants import MutantPlanner
 from materializer.job import spark
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), help="A materializer with a defect.")
 

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from cassandra_storage.readings import Readings
-from cdc_messages import tables
+from cdc_common.messages import tables
 from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
@@ -28,7 +28,7 @@ from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from dev.local_stack.servers.programs import Program
     from dev.local_stack.servers.stack import Stack
     from materializer.fold.gaps import DeadLetter

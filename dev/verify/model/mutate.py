@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 from dev.verify.model.__main__ import BACKLOGS_SHARE, EVENTS_SHARE, REORDER_SECONDS, every_event, stack_for
 from dev.verify.model.backlog_check import Stopped, check_backlogs
 from dev.verify.model.check import check

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.history import History

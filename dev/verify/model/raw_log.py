@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
-from cdc_messages.raw import RawMessage, decode
-from cdc_messages.topics import raw_topic
+from cdc_common.messages.raw import RawMessage, decode
+from cdc_common.messages.topics import raw_topic
 from materializer.records import RawRecord
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import click
 from rich.console import Console
 
 from cassandra_storage.partition_update import read_partition_update
-from cdc_messages.tables import from_json
-from cdc_messages.topics import tables_topic
-from cdc_program.cli import reported_errors
-from cdc_program.settings import KafkaSettings
+from cdc_common.messages.tables import from_json
+from cdc_common.messages.topics import tables_topic
+from cdc_common.program.cli import reported_errors
+from cdc_common.settings import KafkaSettings
 from dev.verify.model.__main__ import REORDER_SECONDS, has_reordering, stack_for, with_reordering
 from dev.verify.model.check import Seed
 from dev.verify.model.mutants import NAMES, start_with
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.raw import RawMessage
+    from cdc_common.messages.raw import RawMessage
     from dev.verify.model.check import Run
     from dev.verify.model.place import Place
     from dev.verify.model.shrink import Phases

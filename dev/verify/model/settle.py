@@ -12,8 +12,8 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages.raw import decode
-from cdc_messages.topics import partition_for
+from cdc_common.messages.raw import decode
+from cdc_common.messages.topics import partition_for
 from dev.verify.model.cql_text import Cql, cql, joined
 from dev.verify.model.raw_log import Place
 from dev.verify.model.statement import Part

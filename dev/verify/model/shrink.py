@@ -12,7 +12,7 @@ import itertools
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.verify.model.check import EXPIRY_SECONDS, Seed, generator_of
 from dev.verify.model.statement import Item, SchemaChange, Statement
 

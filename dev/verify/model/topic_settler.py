@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from confluent_kafka import Consumer, TopicPartition
 
-from cdc_messages.topics import raw_topic
+from cdc_common.messages.topics import raw_topic
 from dev.local_stack.clients.change_reader import ChangeReader
 from dev.verify.model.raw_log import GROUP
 

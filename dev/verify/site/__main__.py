@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 from dev.local_stack.process.network import LOCALHOST
 from dev.tools.docs_site import build
 from dev.verify.browser.visitor import DESK, IMAGES, PHONE, SCHEMES, Visitor, running_browser

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import click
 from rich.console import Console
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.stack import Stack
 from dev.verify.model.__main__ import SETTINGS, options_of

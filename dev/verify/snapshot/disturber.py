@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Self
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import reported_errors
-from cdc_program.settings import MaterializerSettings
+from cdc_common.program.cli import reported_errors
+from cdc_common.settings import MaterializerSettings
 from dev.local_stack.clients import cql
 from dev.local_stack.demo import shop
 from dev.local_stack.demo.load import Load

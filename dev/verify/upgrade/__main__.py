@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.programs import CHECKOUT
 from dev.local_stack.servers.stack import Stack

@@ -17,21 +17,21 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process.paths import project_root
 from dev.local_stack.servers.programs import Release
 from dev.tools.distribution import OUT
 
 NAME = "cassandra_cdc_materializer"
 # Where the numbers of the formats that programs exchange or store are set.
-FORMATS = ("cdc_messages/raw.py", "materializer/rows/format_version.py", "materializer/store/changelog.py")
+FORMATS = ("cdc_common/messages/raw.py", "materializer/rows/format_version.py", "materializer/store/changelog.py")
 FORMAT_LINE = "^FORMAT_VERSION = "
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 FIX = "Name a git ref, a wheel or an sdist of this project: make verify WHAT=upgrade FROM=REF."
 # Run by the release's Python: which settings it knows.
 SETTINGS_SCRIPT = """
 import json
-from cdc_program.settings import Settings
+from cdc_common.settings import Settings
 print(json.dumps([f"{table}.{key}" for table, field in Settings.model_fields.items()
                   for key in field.annotation.model_fields]))
 """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import reported_errors
+from cdc_common.program.cli import reported_errors
 from dev.verify.browser.visitor import BLOCKING, DESK, IMAGES, PHONE, SCHEMES, Visitor, running_browser
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules

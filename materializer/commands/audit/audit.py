@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import Span
-from cdc_messages.topics import partition_for
+from cdc_common.messages.topics import partition_for
 from materializer.commands.audit.first_look import compare_spans, scan_state
 from materializer.commands.audit.plan import SlicePlan
 from materializer.commands.audit.second_look import LookPlan, LookResult, look_again, needed_us

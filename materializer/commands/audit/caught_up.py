@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages import watermarks
-from cdc_messages.errors import MessageError
-from cdc_messages.topics import watermarks_topic
+from cdc_common.messages import watermarks
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.topics import watermarks_topic
 from materializer.commands.stored_partitions import read_positions
 from materializer.fold.publishers import decode_watermark
 from materializer.fold.reorder import has_buffered
@@ -20,7 +20,7 @@ from materializer.kafka import TopicReader, Topics
 from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 
 if TYPE_CHECKING:
-    from cdc_program.settings import MaterializerSettings, Settings
+    from cdc_common.settings import MaterializerSettings, Settings
     from materializer.records import RawPartition
     from materializer.rows.overlay import StateReader
 

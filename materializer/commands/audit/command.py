@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cdc_messages.topics import raw_topic
-from cdc_program.cassandra import connect
-from cdc_program.errors import CdcError, Code
+from cdc_common.clients.cassandra import connect
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import raw_topic
 from materializer.commands.audit.audit import Audit
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
 from materializer.commands.audit.progress import Progress, ProgressFile
@@ -24,7 +24,7 @@ from materializer.job.wiring import object_store
 from materializer.kafka import Topics
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.job.plan import TableSchema
 
 EQUAL, DIFFERENT, NOT_AUDITED = 0, 1, 2

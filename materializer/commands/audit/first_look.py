@@ -17,7 +17,7 @@ from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import Span
 from cassandra_storage.unfiltered import read_row
 from cassandra_storage.vint import read_unsigned_vint
-from cdc_program.cassandra import connect_raw
+from cdc_common.clients.cassandra import connect_raw
 from materializer.commands.audit.compare import Seen, differences, seen
 from materializer.commands.audit.plan import ANSWER_SECONDS
 from materializer.commands.audit.select import Pace, SelectedUnits, Unread

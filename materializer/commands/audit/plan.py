@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.token_ranges import Span
-from cdc_program.cassandra import Consistency
-from cdc_program.settings import Settings
+from cdc_common.clients.cassandra import Consistency
+from cdc_common.settings import Settings
 from materializer.commands.audit.shown import AuditedTable
 from materializer.job.plan import TableSchema
 from materializer.job.processor import table_catalog

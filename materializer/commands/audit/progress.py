@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cassandra_storage.token_ranges import Span
-from cdc_messages.errors import MessageError, check_version
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.errors import MessageError, check_version
 from materializer.commands.audit.compare import Seen
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.select import Unread

@@ -13,10 +13,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from uuid import UUID, uuid4
 
-from cdc_messages.topics import partition_for
-from cdc_program.cassandra import connect
-from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import NO_HOST, Part, RepairRequest, SnapshotRows, datacenter_hosts
+from cdc_common.clients.cassandra import connect
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import partition_for
+from cdc_common.node.snapshot_rows import NO_HOST, Part, RepairRequest, SnapshotRows, datacenter_hosts
 from materializer.commands.audit.states import open_committed
 from materializer.fold.repairs import read_repairs
 from materializer.records import RawPartition
@@ -24,8 +24,8 @@ from materializer.records import RawPartition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cdc_program.cassandra import CassandraClient
-    from cdc_program.settings import Settings
+    from cdc_common.clients.cassandra import CassandraClient
+    from cdc_common.settings import Settings
     from materializer.commands.audit.plan import AuditPlan
     from materializer.commands.audit.report import Report
     from materializer.job.spark_tasks import SparkTasks

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cassandra_storage.murmur3 import decorated_token
-from cdc_messages.envelope import partition_key_values
+from cdc_common.messages.envelope import partition_key_values
 from cdc_messages.values_json import value_json
 from materializer.commands.audit.compare import ROW
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cassandra_storage.token_ranges import Span
-from cdc_program.cassandra import PageUnreadableError, RawPage
+from cdc_common.clients.cassandra import PageUnreadableError, RawPage
 from materializer.commands.audit.spans import divide
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _TIMEOUT_WEIGHT = 8  # a timeout takes as long as many other failures
 
 
 class PageReader(Protocol):
-    """cdc_program.cassandra.RawReader."""
+    """cdc_common.clients.cassandra.RawReader."""
 
     def page(self, query: str, values: Sequence[bytes], page_rows: int, following: bytes | None = None) -> RawPage: ...
 

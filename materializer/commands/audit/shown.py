@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
-    from cdc_messages.changes import ColumnImage
+    from cdc_common.messages.changes import ColumnImage
 
 STATIC_UNIT = b""
 ROW_UNIT = b"\x01"

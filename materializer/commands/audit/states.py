@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import LIVE, DeletionTime
 from cassandra_storage.rows import Row
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.stored_partitions import read_positions
 from materializer.exactly_once.position import check_no_command
 from materializer.job.wiring import object_store
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cdc_program.settings import MaterializerSettings, Settings
+    from cdc_common.settings import MaterializerSettings, Settings
     from materializer.exactly_once.position import Position
     from materializer.records import RawPartition
     from materializer.rows.catalog import TableCatalog

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.registry import RegistryClient
+from cdc_common.clients.registry import RegistryClient
 from materializer.commands.rebuild.rebuild import Rebuild
 from materializer.kafka import command_errors
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 
 def rebuild_table(settings: Settings, table: str, *, is_confirmed: bool) -> None:

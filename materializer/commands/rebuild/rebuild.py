@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cdc_messages.topics import raw_topic
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages.topics import raw_topic
 from materializer.commands.rebuild.row_deletions import RowDeleter
 from materializer.commands.reshard.survey import read_raw_topic
 from materializer.commands.stored_partitions import list_stored_partitions
@@ -28,7 +28,7 @@ from materializer.store.versions import NOTHING, next_version, sequence
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.commands.rebuild.row_deletions import Schemas
     from materializer.commands.reshard.survey import RawTopic
     from materializer.records import RawPartition

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from cdc_messages import wire
-from cdc_messages.closing_deletes import ClosingDeletes
+from cdc_common.messages import wire
+from cdc_common.messages.closing_deletes import ClosingDeletes
 from materializer.fault_points import RebuildPoint, reach
 from materializer.kafka import read_partition
 from materializer.records import Message
@@ -22,7 +22,7 @@ from materializer.store.versions import NOTHING, next_version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.kafka import PartitionProducer
 
 _ROWS_PER_TRANSACTION = 1000
@@ -30,7 +30,7 @@ _KEY = b"k"  # prefix of a change's key: keys begin with 0x00, which the state s
 
 
 class Schemas(Protocol):
-    """cdc_program.registry.RegistryClient."""
+    """cdc_common.clients.registry.RegistryClient."""
 
     def get(self, schema_id: int) -> dict[str, Any]: ...
 

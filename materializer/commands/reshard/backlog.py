@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from cdc_messages import raw
-from cdc_messages.topics import partition_for
+from cdc_common.messages import raw
+from cdc_common.messages.topics import partition_for
 from materializer.commands.reshard.partition import RawMessageAt
 from materializer.fold.row_updates import decode_record
 from materializer.kafka import read_raw
@@ -15,7 +15,7 @@ from materializer.records import UnreadableError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.commands.reshard.survey import Survey
     from materializer.exactly_once.chunks import ChunkSettings
     from materializer.exactly_once.position import Position

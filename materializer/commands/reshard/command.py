@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.registry import RegistryClient
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.reshard.survey import read_raw_topic, survey_topic
 from materializer.commands.stored_partitions import read_positions
@@ -15,7 +15,7 @@ from materializer.job.planner import Planner
 from materializer.kafka import command_errors
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 _PATIENCE_SECONDS = 60.0
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.reshard.redistribute import is_settled
 from materializer.exactly_once.clock_check import check_clock
 from materializer.exactly_once.committer import Committer

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cdc_messages.raw import RawMessage, encode
-from cdc_messages.topics import partition_for
+from cdc_common.messages.raw import RawMessage, encode
+from cdc_common.messages.topics import partition_for
 from materializer.fold.publishers import PublisherWatermark, decode_watermark, encode_watermark
 from materializer.fold.schema_change import read_shown
 from materializer.fold.snapshots import SnapshotProgress, encode_progress, least_far, read_snapshots, snapshot_key

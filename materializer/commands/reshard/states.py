@@ -26,7 +26,7 @@ from materializer.store.versions import next_version, sequence
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from cdc_program.settings import MaterializerSettings
+    from cdc_common.settings import MaterializerSettings
     from materializer.commands.reshard.redistribute import StateFacts
     from materializer.store.rocksdb import LocalStore
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import partition_for
 from materializer.errors import (
     advise_rebuild,
     no_raw_topic,
@@ -25,7 +25,7 @@ from materializer.store.versions import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.settings import KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.records import RawRecord
 
 

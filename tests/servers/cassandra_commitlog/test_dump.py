@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from cdc_messages import tables as table_messages
+from cdc_common.messages import tables as table_messages
 from tests.support.cassandra_commitlog.fixtures import CdcRaw, commitlog, json_lines
 from tests.support.cassandra_commitlog.json_values import serialized
 from tests.support.vectors import workload

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import TopicPartition
 
-from cdc_messages import topics
-from cdc_messages.watermarks import decode
-from cdc_program.settings import KafkaSettings
+from cdc_common.messages import topics
+from cdc_common.messages.watermarks import decode
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.servers.cassandra import CassandraCluster
 from materializer.kafka import TopicReader
 from publisher.cdc_raw import list_cdc_segments
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from cdc_messages.watermarks import Watermark
+    from cdc_common.messages.watermarks import Watermark
     from dev.local_stack.servers.kafka import KafkaBroker
 
 ANSWER_SECONDS = 30.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from cdc_messages.topics import raw_topic, tables_topic
+from cdc_common.messages.topics import raw_topic, tables_topic
 from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import int_value, rows

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from cdc_messages.watermarks import Watermark
+    from cdc_common.messages.watermarks import Watermark
     from tests.support.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.rows import Cell, ComplexColumnData
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside

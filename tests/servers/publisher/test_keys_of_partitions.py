@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages.changes import RowChange, Source
-from cdc_messages.envelope import ChangeEncoder
+from cdc_common.messages.changes import RowChange, Source
+from cdc_common.messages.envelope import ChangeEncoder
 from tests.support.publisher.sent import at_least, rows
 
 if TYPE_CHECKING:

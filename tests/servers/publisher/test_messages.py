@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.cassandra import connect
-from cdc_program.settings import CassandraSettings
+from cdc_common.clients.cassandra import connect
+from cdc_common.settings import CassandraSettings
 from publisher.messages import NO_MESSAGES, DecodedMutation, Origin, split_into_messages
 from publisher.position import Positions
 from publisher.schema import NodeSchema

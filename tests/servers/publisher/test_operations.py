@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from cdc_messages.topics import raw_topic
+from cdc_common.messages.topics import raw_topic
 from tests.support.filler.process import FillerProcess
 from tests.support.publisher.metrics import read_metrics
 from tests.support.publisher.publisher_process import eventually

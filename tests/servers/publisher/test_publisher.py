@@ -15,7 +15,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from cassandra_storage.rows import ComplexColumnData
-from cdc_messages.topics import partition_for, raw_topic
+from cdc_common.messages.topics import partition_for, raw_topic
 from publisher.cdc_raw import list_cdc_segments
 from publisher.housekeeping import SAVE_SECONDS
 from tests.support.publisher.publisher_process import eventually
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from cdc_messages.watermarks import Watermark
+    from cdc_common.messages.watermarks import Watermark
     from dev.local_stack.servers.cassandra import CassandraCluster
     from dev.local_stack.servers.kafka import KafkaBroker
     from tests.support.publisher.publisher_process import PublisherProcess

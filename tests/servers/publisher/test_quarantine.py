@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages.raw import place_id
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.raw import place_id
 from publisher.messages import Origin
 from publisher.quarantine import Quarantine, SentGap
 from tests.support.publisher.publisher_process import eventually

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
-from cdc_messages.tables import request_key, request_to_json
-from cdc_messages.topics import tables_topic
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.tables import request_key, request_to_json
+from cdc_common.messages.topics import tables_topic
+from cdc_common.settings import KafkaSettings
 from materializer.kafka import send_all
 from materializer.records import Message
 from publisher.inflight import PendingMessages

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.load import load_settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings.load import load_settings
 from publisher.loss_rules import Finding, Severity, apply_rules
 from publisher.schema import NodeSchema
 from publisher.selection import Selection

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages.tables import mark_from_json
-from cdc_messages.topics import tables_topic
-from cdc_program.cassandra import connect, read_node
-from cdc_program.settings import CassandraSettings, FillerSettings, KafkaSettings, Settings
+from cdc_common.clients.cassandra import connect, read_node
+from cdc_common.messages.tables import mark_from_json
+from cdc_common.messages.topics import tables_topic
+from cdc_common.settings import CassandraSettings, FillerSettings, KafkaSettings, Settings
 from dev.local_stack.clients import cql as cql_client
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.settings import KafkaSettings, Settings
+from cdc_common.settings import KafkaSettings, Settings
 from dev.local_stack.clients import cql as cql_client
 from dev.local_stack.servers.cassandra import CassandraCluster
 from publisher.snapshot.busy import LEAST_SHARE

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.servers.kafka import KafkaBroker
 from publisher.inflight import PendingPosition
 from publisher.kafka.topic_admin import TopicAdmin

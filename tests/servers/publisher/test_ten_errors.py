@@ -17,8 +17,8 @@ from cassandra.cluster import Session
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_messages import raw
-from cdc_messages.topics import raw_topic
+from cdc_common.messages import raw
+from cdc_common.messages.topics import raw_topic
 from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.publisher.flaky_registry import FlakyRegistry
 from tests.support.publisher.publisher_process import eventually

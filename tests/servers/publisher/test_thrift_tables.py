@@ -14,8 +14,8 @@ from cassandra_storage.commitlog import CorruptEntry
 from cassandra_storage.errors import UnknownColumnError
 from cassandra_storage.mutation import first_table, read_mutation
 from cassandra_storage.versions import VERSION_3014
-from cdc_program.cassandra import connect
-from cdc_program.settings import CassandraSettings
+from cdc_common.clients.cassandra import connect
+from cdc_common.settings import CassandraSettings
 from dev.local_stack.clients import cql
 from publisher.schema import NodeSchema
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages import raw
+from cdc_common.messages import raw
 from dev.local_stack.clients import cql as cql_client
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_program.settings import KafkaSettings
+from cdc_common.settings import KafkaSettings
 from publisher.kafka.unread import GroupReader, Unread
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdc_program.settings import KafkaSettings
+from cdc_common.settings import KafkaSettings
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
 from schematizer.catalogue.outbox import Outbox
 from schematizer.catalogue.registering import Description

@@ -12,8 +12,8 @@ import structlog
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from cdc_messages import wire
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
+from cdc_common.messages import wire
 from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.transformer.local_job import LocalJob
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, encode, envelope, with_column

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from cdc_program.errors import Code
-from cdc_program.registry import RegistryClient
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.errors.codes import Code
 from schematizer.client import SchematizerClient
 from schematizer.views import FieldText, SourceDocumentation
 from tests.support.transformer.local_job import LocalJob
@@ -19,7 +19,7 @@ from transformer.confluent import ConfluentCatalogue
 from transformer.job import open_streams
 
 if TYPE_CHECKING:
-    from cdc_program.settings import RegistrySettings
+    from cdc_common.settings import RegistrySettings
 
 pytestmark = pytest.mark.servers
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from dev.local_stack.servers.programs import spark_environment
 from tests.support.materializer.protocol_run import ROOT
 from tests.support.transformer.scene import SECOND_STEPS, STEPS, Scene

@@ -11,9 +11,9 @@ from uuid import UUID
 
 import fastavro
 
-from cdc_messages.avro.forms import Form, form_of
-from cdc_messages.avro.schemas import to_tree
-from cdc_messages.avro_binary import END, encode_bytes, encode_long
+from cdc_common.messages.avro.encoding import END, encode_bytes, encode_long
+from cdc_common.messages.avro.forms import Form, form_of
+from cdc_common.messages.avro.schemas import to_tree
 from cdc_native.avro_program import Program
 
 Json = Any

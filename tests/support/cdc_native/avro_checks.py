@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cdc_messages.avro.binary import skipper
-from cdc_messages.avro.schemas import to_tree
+from cdc_common.messages.avro.schemas import to_tree
+from cdc_common.messages.avro.skipping import skipper
 from cdc_native.avro_columns import Table
 from cdc_native.avro_keys import Keys
 from cdc_native.avro_messages import AvroError, Messages
@@ -21,8 +21,8 @@ from tests.support.cdc_native.avro_cases import Case, Schemas
 if TYPE_CHECKING:
     import random
 
-    from cdc_messages.avro.binary import Skip
-    from cdc_messages.avro.forms import Form
+    from cdc_common.messages.avro.forms import Form
+    from cdc_common.messages.avro.skipping import Skip
 
 HEADER = b"\0\0\0\0\7"
 NEW_HEADER = b"\0\0\0\0\x08"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdc_messages.envelope import _source_schema
+from cdc_common.messages.envelope import _source_schema
 
 _NAMESPACE = "cdc.shop.orders"
 _ROW = {

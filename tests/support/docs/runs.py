@@ -41,7 +41,9 @@ OWN: dict[str, Work] = {
         "publisher.loss_watch:print_findings", "tests/servers/publisher/test_loss_rules.py", ('"publisher"', '"check"')
     ),
     "cassandra-publisher status": Work(
-        "cdc_program.status_client:fetch_status", "tests/servers/publisher/test_operations.py", ('command("status"',)
+        "cdc_common.program.status_client:fetch_status",
+        "tests/servers/publisher/test_operations.py",
+        ('command("status"',),
     ),
     "cassandra-publisher snapshot": Work(
         "publisher.snapshot.command:request_snapshot",
@@ -66,7 +68,7 @@ OWN: dict[str, Work] = {
         "filler.app:run_filler", "tests/support/filler/process.py", ("ProgramProcess", '"filler"')
     ),
     "cassandra-filler status": Work(
-        "cdc_program.status_client:fetch_status", "tests/servers/filler/test_filler.py", ('command("status"',)
+        "cdc_common.program.status_client:fetch_status", "tests/servers/filler/test_filler.py", ('command("status"',)
     ),
     "cassandra-materializer run": Work(
         "materializer.job.spark:run_job", "tests/support/materializer/spark_run.py", ("run_job",)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from cdc_program.settings import KafkaSettings, RegistrySettings, Settings, TransformerSettings
+from cdc_common.settings import KafkaSettings, RegistrySettings, Settings, TransformerSettings
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.programs import environment_of
 from dev.local_stack.servers.stack import Stack

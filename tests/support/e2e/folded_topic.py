@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, TopicPartition
 from fastavro import parse_schema, schemaless_reader
 
-from cdc_messages.topics import raw_topic, tables_topic
+from cdc_common.messages.topics import raw_topic, tables_topic
 from dev.local_stack.clients.change_reader import Change
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import BatchPlan, TopicPlan
@@ -23,7 +23,7 @@ from tests.support.materializer.memory_state import MemoryState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from materializer.exactly_once.processor import Processor
     from materializer.records import Message
 

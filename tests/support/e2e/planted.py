@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.versions import VERSION_50
-from cdc_messages.raw import RawMessage, encode
-from cdc_messages.tables import from_json
-from cdc_messages.topics import partition_for, raw_topic
-from cdc_program.settings import KafkaSettings
+from cdc_common.messages.raw import RawMessage, encode
+from cdc_common.messages.tables import from_json
+from cdc_common.messages.topics import partition_for, raw_topic
+from cdc_common.settings import KafkaSettings
 from materializer.job.table_schemas import read_table_schemas
 from materializer.kafka import GroupPositions, Topics, send_all
 from materializer.records import Message, RawPartition

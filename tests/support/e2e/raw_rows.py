@@ -15,8 +15,8 @@ from cassandra.query import BoundStatement, dict_factory
 from confluent_kafka import Consumer, TopicPartition
 from fastavro import schemaless_reader
 
-from cdc_program.cassandra import RawValuesHandler
-from tests.support.cdc_messages.from_avro import without_logical_types
+from cdc_common.clients.cassandra import RawValuesHandler
+from tests.support.cdc_common.messages.from_avro import without_logical_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

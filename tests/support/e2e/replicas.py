@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.local_stack.servers.cassandra import CDC_DATACENTER
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
-from cdc_messages.topics import raw_topic
+from cdc_common.messages.topics import raw_topic
 from dev.local_stack.clients.change_reader import ChangeReader, partition_count
 from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.history import History

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from cdc_program.settings import NodeSettings
+from cdc_common.settings import NodeSettings
 from dev.local_stack.clients.cql import connect
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.cassandra import CassandraNode

@@ -6,14 +6,14 @@ import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from cdc_program.settings import FillerSettings
+from cdc_common.settings import FillerSettings
 from filler.keyspace import STRATEGY, create_keyspace
 from tests.support.frozen.vectors import Format, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cdc_program.cassandra import CassandraClient, Node
+    from cdc_common.clients.cassandra import CassandraClient, Node
 
 DATACENTER = "cdc"
 CREATE = re.compile(r"CREATE TABLE IF NOT EXISTS (\S+) (.*?) AND comment = .*")

@@ -14,11 +14,11 @@ from cassandra_storage.clustering import ClusteringBound
 from cassandra_storage.clustering import Kind as BoundKind
 from cassandra_storage.deletion import DeletionTime, LivenessInfo, RangeTombstone
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cdc_messages import raw, repairs, snapshots, tables, watermarks, wire
-from cdc_messages.changes import Cause, RowChange, Source
-from cdc_messages.envelope import ChangeEncoder, key_schema, schema_text, value_schema
-from cdc_messages.raw import RawMessage
-from cdc_messages.watermarks import TableWatermark, Watermark
+from cdc_common.messages import raw, repairs, snapshots, tables, watermarks, wire
+from cdc_common.messages.changes import Cause, RowChange, Source
+from cdc_common.messages.envelope import ChangeEncoder, key_schema, schema_text, value_schema
+from cdc_common.messages.raw import RawMessage
+from cdc_common.messages.watermarks import TableWatermark, Watermark
 from materializer.fold.gaps import DeadLetter
 from materializer.output import dead_letters
 from materializer.records import RawPartition
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.changes import RowImage
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.changes import RowImage
+    from cdc_common.messages.raw import Kind
 
 WRITTEN_US = 1_795_000_000_000_000
 SECOND = WRITTEN_US // 1_000_000
@@ -247,9 +247,9 @@ def _watermark(value: bytes) -> Any:  # noqa: ANN401 - JSON
 
 FORMATS = (
     Format("dead-letters", (), make_dead_letters, read_dead_letters),
-    Format("raw-messages", ("cdc_messages/raw.py",), make_raw, read_raw),
-    Format("steps", ("cdc_messages/snapshots.py", "cdc_messages/repairs.py"), make_steps, read_steps),
-    Format("tables-topic", ("cdc_messages/tables.py",), make_tables, read_tables),
+    Format("raw-messages", ("cdc_common/messages/raw.py",), make_raw, read_raw),
+    Format("steps", ("cdc_common/messages/snapshots.py", "cdc_common/messages/repairs.py"), make_steps, read_steps),
+    Format("tables-topic", ("cdc_common/messages/tables.py",), make_tables, read_tables),
     Format("change-messages", (), make_changes, read_changes),
-    Format("watermarks", ("cdc_messages/watermarks.py",), make_watermarks, read_watermarks),
+    Format("watermarks", ("cdc_common/messages/watermarks.py",), make_watermarks, read_watermarks),
 )

@@ -12,7 +12,7 @@ from uuid import UUID
 from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.sstable_merge import Place
 from cassandra_storage.token_ranges import Span
-from cdc_messages import tables
+from cdc_common.messages import tables
 from publisher import state_files
 from publisher.inflight import PendingPosition
 from publisher.messages import Origin

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from cdc_messages.changes import Source
-from cdc_messages.topics import Topic
+from cdc_common.messages.changes import Source
+from cdc_common.messages.topics import Topic
 from materializer.fold import publishers, repairs, snapshots, truncations
 from materializer.fold.repairs import Ended, Repair
 from materializer.rows import partition_state, published, range_tombstones

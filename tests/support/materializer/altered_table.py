@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from cassandra_storage.deletion import NO_LIVENESS, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn, TableMetadata
-from cdc_messages.raw import decode, encode
-from cdc_messages.tables import canonical, digest
+from cdc_common.messages.raw import decode, encode
+from cdc_common.messages.tables import canonical, digest
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.raw import Kind
     from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog
 

@@ -9,9 +9,9 @@ from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
 from cassandra_storage.unfiltered import write_row
-from cdc_messages.tables import canonical, digest, to_json
-from cdc_program.cassandra import PageUnreadableError, RawPage
-from cdc_program.settings import Settings
+from cdc_common.clients.cassandra import PageUnreadableError, RawPage
+from cdc_common.messages.tables import canonical, digest, to_json
+from cdc_common.settings import Settings
 from materializer.commands.audit.first_look import SpanComparison, SpanResult, StateUnit
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
 from materializer.commands.audit.select import Pace
@@ -24,7 +24,7 @@ from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_b
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from cdc_program.cassandra import Unreadable
+    from cdc_common.clients.cassandra import Unreadable
 
 WHOLE_RING = Span(MINIMUM, MAXIMUM)
 RELEASE = "5.0.6"
@@ -56,7 +56,7 @@ def make_plan(options: AuditOptions | None = None) -> AuditPlan:
 
 
 class MemoryTable:
-    """cdc_program.cassandra.RawReader over rows, with tokens that cannot be read.
+    """cdc_common.clients.cassandra.RawReader over rows, with tokens that cannot be read.
 
     bad: the reason by token. bad_after: the token can be read up to so many rows of it.
     """

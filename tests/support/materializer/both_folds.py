@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.compact_tables import as_selected
-from cdc_messages.avro_binary import encode_long
-from cdc_messages.envelope import ChangeEncoder
-from cdc_messages.tables import canonical, digest
+from cdc_common.messages.avro.encoding import encode_long
+from cdc_common.messages.envelope import ChangeEncoder
+from cdc_common.messages.tables import canonical, digest
 from materializer.fold import chunk as chunk_module
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.net_changes import as_row_change

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cassandra_storage.clustering import Clustering, Kind
 from cassandra_storage.deletion import LIVE, NO_DELETION_TIME
 from cassandra_storage.rows import Cell
-from cdc_messages import raw
+from cdc_common.messages import raw
 from tests.support.materializer.raw_builder import INT
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from cdc_messages.changes import RowChange, Source
-from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.changes import RowChange, Source
+from cdc_common.messages.topics import partition_for
 from materializer.exactly_once.processor import Processor
 from materializer.fold.result import ChunkResult
 from materializer.job.plan import BatchPlan

@@ -25,11 +25,11 @@ from fastavro import schemaless_reader
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_messages import wire
-from cdc_messages.envelope import value_schema
-from cdc_messages.tables import message_key, to_json
-from cdc_program.errors import Code
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import Code
+from cdc_common.messages import wire
+from cdc_common.messages.envelope import value_schema
+from cdc_common.messages.tables import message_key, to_json
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.process.network import free_ports
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.programs import materializer

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdc_program.cli import Program
+from cdc_common.program.cli import Program
 from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.job import spark
 from materializer.job.plan import BatchPlan
@@ -20,8 +20,8 @@ from tests.support.materializer.job_mutants import STOP_ALL_ON_ONE, stop_all_on_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cdc_messages.changes import RowChange
-    from cdc_program.settings import Settings
+    from cdc_common.messages.changes import RowChange
+    from cdc_common.settings import Settings
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.records import Message, RawPartition, RawRecord, Rest

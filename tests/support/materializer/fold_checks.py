@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, get_args
 
 from hypothesis import strategies as st
 
-from cdc_messages.raw import LogKind, decode
-from cdc_messages.snapshots import HOST_STATES
+from cdc_common.messages.raw import LogKind, decode
+from cdc_common.messages.snapshots import HOST_STATES
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_run import FoldRun, events, in_any_order
@@ -18,7 +18,7 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, PARTITIONS,
 
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cassandra_storage.byte_comparable import clustering_encoder
 from cassandra_storage.deletion import LIVE
 from cassandra_storage.merge import RowMerger
-from cdc_messages.changes import change_op
+from cdc_common.messages.changes import change_op
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import PARTITION, ROWS_END, ROWS_SECTION, split_data_key
 from materializer.rows.overlay import Overlay
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cassandra_storage.clustering import Clustering
-    from cdc_messages.changes import RowChange, RowImage
+    from cdc_common.messages.changes import RowChange, RowImage
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from materializer.rows.settings import FoldSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from materializer.job.driver import BatchDriver
 
 if TYPE_CHECKING:

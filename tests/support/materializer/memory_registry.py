@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cdc_program.errors import Code
-from cdc_program.registry import IncompatibleSchemaError
+from cdc_common.clients.registry import IncompatibleSchemaError
+from cdc_common.errors.codes import Code
 
 
 class MemoryRegistry:

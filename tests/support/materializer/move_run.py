@@ -16,10 +16,10 @@ from fastavro import schemaless_reader
 
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.rows import Cell, Row
-from cdc_messages import wire
-from cdc_messages.envelope import key_schema, value_schema
-from cdc_messages.tables import canonical, digest, to_json
-from cdc_program.settings import KafkaSettings, MaterializerSettings
+from cdc_common.messages import wire
+from cdc_common.messages.envelope import key_schema, value_schema
+from cdc_common.messages.tables import canonical, digest, to_json
+from cdc_common.settings import KafkaSettings, MaterializerSettings
 from dev.local_stack.clients.change_reader import Change
 from dev.local_stack.clients.history import chain_problems, frozen
 from materializer.job.open_partitions import OpenPartitions
@@ -31,7 +31,7 @@ from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.raw import Kind
 
 KEYS, ROWS = range(3), range(20)
 DELETED = 5  # the clustering of the row that each Cassandra partition loses before the move

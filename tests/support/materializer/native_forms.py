@@ -8,8 +8,8 @@ from cassandra_storage.byte_comparable import clustering_encoder, path_encoder
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType
 from cassandra_storage.native_order import KEY_TYPES, path_form
-from cdc_messages.avro_types import AvroTypes
-from cdc_messages.avro_values import EmptyValueError
+from cdc_common.messages.avro.cql_types import AvroTypes
+from cdc_common.messages.avro.cql_values import EmptyValueError
 from dev.verify.fuzz.mutate import mutated
 from dev.verify.oracle.type_values import TypeValues
 from materializer.rows.native_plan import type_form
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import ColumnMetadata
-    from cdc_messages.avro_values import Encoder
+    from cdc_common.messages.avro.cql_values import Encoder
 
 EMPTY, UNREADABLE, NOT_MINE = 1, 2, 3
 

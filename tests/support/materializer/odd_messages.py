@@ -20,8 +20,8 @@ from cassandra_storage.marshal import CustomType, ListType, MapType, NativeType,
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.schema_rows import in_order
-from cdc_messages.raw import decode, encode
-from cdc_messages.snapshots import HOST_STATES
+from cdc_common.messages.raw import decode, encode
+from cdc_common.messages.snapshots import HOST_STATES
 from dev.verify.fuzz.mutate import mutated
 from dev.verify.oracle.type_values import TypeValues
 from tests.support.materializer.raw_builder import TableWriter, as_image, raw_record, snapshot_step
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.clustering import Clustering
     from cassandra_storage.marshal import CqlType
-    from cdc_messages.raw import Kind as MessageKind
+    from cdc_common.messages.raw import Kind as MessageKind
     from materializer.records import RawRecord
 
 NOW_S = 1_700_000_000

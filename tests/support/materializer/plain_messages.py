@@ -12,7 +12,7 @@ from cassandra_storage.marshal import NativeType, fixed_length
 from cassandra_storage.native_order import KEY_TYPES
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.verify.fuzz.mutate import mutated
 from materializer.fold.native_fold import decode_plain
 from materializer.fold.row_updates import decode_record, read_row_updates
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cassandra_storage.clustering import Clustering
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.rows import ColumnData
-    from cdc_messages.raw import Kind as MessageKind
+    from cdc_common.messages.raw import Kind as MessageKind
     from materializer.records import RawRecord, UnreadableError
     from tests.support.materializer.both_folds import Counts
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from cdc_program.settings import KafkaSettings, MaterializerSettings
+from cdc_common.settings import KafkaSettings, MaterializerSettings
 from materializer.job.open_partitions import OpenPartitions
 from materializer.records import RawPartition, RawRecord
 from materializer.store.checkpoints import CheckpointStore

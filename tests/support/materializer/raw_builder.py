@@ -15,19 +15,19 @@ from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_50
 from cassandra_storage.vint import write_sized
-from cdc_messages import repairs
-from cdc_messages.raw import IMAGE_KINDS, RawMessage, decode, encode
-from cdc_messages.repairs import RepairStep
-from cdc_messages.snapshots import SnapshotStep, encode_step, file_name
-from cdc_messages.tables import canonical, digest
+from cdc_common.messages import repairs
+from cdc_common.messages.raw import IMAGE_KINDS, RawMessage, decode, encode
+from cdc_common.messages.repairs import RepairStep
+from cdc_common.messages.snapshots import SnapshotStep, encode_step, file_name
+from cdc_common.messages.tables import canonical, digest
 from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.raw import Kind, TruncationKind
-    from cdc_messages.snapshots import HostState
+    from cdc_common.messages.raw import Kind, TruncationKind
+    from cdc_common.messages.snapshots import HostState
 
 TEXT, INT = NativeType("text"), NativeType("int")
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from cdc_messages.raw import REPAIR_KINDS, decode
-from cdc_messages.repairs import is_repair_image
+from cdc_common.messages.raw import REPAIR_KINDS, decode
+from cdc_common.messages.repairs import is_repair_image
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_checks import NEVER_PURGE, TIMESTAMPS, record
 from tests.support.materializer.fold_run import FoldRun
@@ -16,7 +16,7 @@ from tests.support.materializer.raw_builder import as_image, repair_step
 from tests.support.materializer.table_writes import BASE_S, PARTITIONS, Stamp, writes
 
 if TYPE_CHECKING:
-    from cdc_messages.snapshots import HostState
+    from cdc_common.messages.snapshots import HostState
     from materializer.records import RawRecord
     from materializer.rows.settings import FoldSettings
     from tests.support.materializer.raw_builder import TableWriter

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import partition_for
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.state_verify import verify_states

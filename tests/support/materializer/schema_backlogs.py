@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
-from cdc_messages.raw import decode, encode
+from cdc_common.messages.raw import decode, encode
 from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
-    from cdc_messages.changes import RowChange
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.changes import RowChange
+    from cdc_common.messages.raw import Kind
     from materializer.rows.settings import FoldSettings
 
 BASE_S = 1_700_000_000

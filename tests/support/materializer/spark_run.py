@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_program.cli import Program
+from cdc_common.program.cli import Program
 from materializer.job import spark
 from tests.support.materializer.counting import CountingPlanner
 
 if TYPE_CHECKING:
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
 
 main = Program(
     "counting", tables=("kafka", "registry", "materializer", "log"), help="The materializer with a trivial fold."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.settings import MaterializerSettings
+from cdc_common.settings import MaterializerSettings
 from materializer.job.placement import Placement
 from materializer.job.plan import Assignment
 from materializer.job.spark_session import OpenedSession

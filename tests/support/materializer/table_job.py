@@ -10,11 +10,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastavro import schemaless_reader
 
-from cdc_messages import wire
-from cdc_messages.envelope import value_schema
-from cdc_messages.tables import message_key, to_json
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings, MaterializerSettings, Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import wire
+from cdc_common.messages.envelope import value_schema
+from cdc_common.messages.tables import message_key, to_json
+from cdc_common.settings import KafkaSettings, MaterializerSettings, Settings
 from materializer.job.open_partitions import OpenPartitions
 from materializer.job.planner import Planner
 from materializer.job.worker_loop import TaskResult

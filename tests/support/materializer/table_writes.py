@@ -25,7 +25,7 @@ from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.raw_builder import INT, TEXT, TableWriter, int_bytes
 
 if TYPE_CHECKING:
-    from cdc_messages import raw
+    from cdc_common.messages import raw
 
 BASE_S = 1_700_000_000
 BASE_US = BASE_S * 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from cdc_messages.raw import TruncationKind
+from cdc_common.messages.raw import TruncationKind
 from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.table_writes import BASE_S
 

@@ -16,7 +16,7 @@ from cassandra_storage.sstable_merge import Place, merge_sources
 from cassandra_storage.sstable_reader import SSTableReader
 from cassandra_storage.sstable_versions import BIG, SSTableFormat, sstable_format
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, spans
-from cdc_messages import raw, tables
+from cdc_common.messages import raw, tables
 from dev.verify.fuzz.mutate import mutated
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from cdc_messages import tables as table_messages
+from cdc_common.messages import tables as table_messages
 from publisher.cdc_switches import CdcSwitches
 from publisher.native_splitter import NativeSplitter
 from publisher.raw_topics import RawTopic

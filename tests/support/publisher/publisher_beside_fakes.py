@@ -11,8 +11,8 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Row
 from cassandra_storage.schema_rows import tables_from_rows
 from cassandra_storage.vint import write_int
-from cdc_messages import raw
-from cdc_program.settings import NodeSettings, PublisherSettings, Settings
+from cdc_common.messages import raw
+from cdc_common.settings import NodeSettings, PublisherSettings, Settings
 from publisher.kafka.sender import Refusal
 from publisher.loop import Publisher
 from publisher.position import Positions
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from cdc_common.errors.codes import CdcError
     from cdc_native.batches import Batch
-    from cdc_program.errors import CdcError
     from publisher.inflight import PendingMessages
     from tests.support.publisher.schema_rows import SchemaRows
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from unittest import mock
 from uuid import UUID
 
-from cdc_program.cassandra import Node
-from cdc_program.settings import KafkaSettings, NodeSettings, PublisherSettings, Settings
+from cdc_common.clients.cassandra import Node
+from cdc_common.settings import KafkaSettings, NodeSettings, PublisherSettings, Settings
 from dev.local_stack.process.network import free_ports
 from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin

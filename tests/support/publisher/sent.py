@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from cassandra_storage.partition import PartitionUpdate
 from cassandra_storage.partition_update import read_partition_update
 from cassandra_storage.rows import Cell
-from cdc_messages import raw, tables
+from cdc_common.messages import raw, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from cassandra_files.sstables import read_statistics
 from cassandra_storage.token_ranges import WHOLE_RING, TokenRange
-from cdc_messages import repairs, tables
-from cdc_messages.raw import decode
-from cdc_messages.snapshots import decode_step
-from cdc_program.cassandra import Node
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import MaterializerSettings, NodeSettings, PublisherSettings, Settings
+from cdc_common.clients.cassandra import Node
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import repairs, tables
+from cdc_common.messages.raw import decode
+from cdc_common.messages.snapshots import decode_step
+from cdc_common.settings import MaterializerSettings, NodeSettings, PublisherSettings, Settings
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table, node, sending
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from cdc_messages.repairs import RepairStep
+    from cdc_common.messages.repairs import RepairStep
     from cdc_native.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage

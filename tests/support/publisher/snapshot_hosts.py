@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from cdc_program.settings import PublisherSettings, Settings
-from cdc_program.snapshot_rows import SnapshotRows
+from cdc_common.node.snapshot_rows import SnapshotRows
+from cdc_common.settings import PublisherSettings, Settings
 from publisher.schema import PublishedTable
 from publisher.snapshot.cluster import Together, tell_hosts
 from publisher.snapshot.records import Record, Records
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cdc_program.errors import CdcError
+    from cdc_common.errors.codes import CdcError
     from publisher.snapshot.cluster import PartState
 
 ONE, TWO = UUID(int=1), UUID(int=2)

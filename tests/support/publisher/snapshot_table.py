@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
 

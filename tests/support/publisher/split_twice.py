@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from cassandra_storage.errors import FormatError
-from cdc_messages import raw, tables
+from cdc_common.messages import raw, tables
 from publisher.messages import Origin, split_into_messages
 from publisher.native_splitter import prepared_table
 from publisher.schema import PublishedTable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
-from cdc_program.settings import SchematizerSettings
+from cdc_common.settings import SchematizerSettings
 from schematizer.application import application
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules

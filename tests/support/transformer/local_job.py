@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from cdc_program.group_offsets import CommittedOffsets
+from cdc_common.clients.group_offsets import CommittedOffsets
 from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.kafka.clients import TIMEOUT
 from materializer.records import RawPartition
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from cdc_program.errors import CdcError
-    from cdc_program.settings import Settings
+    from cdc_common.errors.codes import CdcError
+    from cdc_common.settings import Settings
     from materializer.job.worker_loop import Standing
     from transformer.records import TransformPlan
 

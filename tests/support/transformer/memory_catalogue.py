@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from tests.support.transformer.orders import ENVELOPE, KEY, TOPIC
 from transformer.registered import Newest, Registered
 

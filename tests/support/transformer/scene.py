@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_messages import wire
-from cdc_program.registry import RegistryClient
-from cdc_program.settings import KafkaSettings, RegistrySettings, Settings, TransformerSettings
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.messages import wire
+from cdc_common.settings import KafkaSettings, RegistrySettings, Settings, TransformerSettings
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, decode, encode, envelope
 

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.errors import Code
-from cdc_program.group_offsets import CommittedOffsets
+from cdc_common.clients.group_offsets import CommittedOffsets
+from cdc_common.errors.codes import Code
 from materializer import fault_points
 from materializer.fault_points import InjectedFaultError
 from materializer.job.plan import Assignment

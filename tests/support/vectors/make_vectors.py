@@ -21,7 +21,7 @@ from uuid import UUID
 from cassandra.cluster import Cluster, Session
 from cassandra.query import dict_factory
 
-from cdc_program.cassandra import RawValuesHandler
+from cdc_common.clients.cassandra import RawValuesHandler
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from tests.support.vectors import make_segments, workload

@@ -20,7 +20,7 @@ from uuid import UUID
 from cassandra_files.sstables import find_sstables
 from cassandra_storage.schema import TableMetadata
 from cassandra_storage.sstable_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
-from cdc_messages.tables import from_json
+from cdc_common.messages.tables import from_json
 from dev.verify.oracle.sstable_oracle import SSTableOracle
 from dev.verify.oracle.sstable_run import FORMS, chosen_sstables, make_cluster, write_sstables
 from dev.verify.oracle.type_values import KEYSPACE

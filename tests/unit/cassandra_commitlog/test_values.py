@@ -14,8 +14,8 @@ from cassandra_storage.cql_types import parse_type
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType
 from cdc_messages.values_json import value_json
 from tests.support.cassandra_commitlog.json_values import serialized, varint
-from tests.support.cdc_messages.cql_values import NATIVE, values
-from tests.support.cdc_messages.strategies import FROZEN_TYPES
+from tests.support.cdc_common.messages.cql_values import NATIVE, values
+from tests.support.cdc_common.messages.strategies import FROZEN_TYPES
 
 if TYPE_CHECKING:
     from cassandra_storage.marshal import CqlType

@@ -15,7 +15,7 @@ from cassandra_storage.cql_schema import parse_schema
 from cassandra_storage.deletion import DeletionTime
 from cassandra_storage.header import SerializationHeader
 from cassandra_storage.partition import PartitionUpdate
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process.paths import project_root
 from publisher.cli import main as publisher
 from publisher.stored_tables import read_known_tables

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdc_native
-from cdc_messages import topics
-from cdc_messages.avro.forms import NotNativeError, form_of
-from cdc_messages.avro.schemas import to_tree
-from cdc_messages.avro_binary import encode_bytes, encode_long
+from cdc_common.messages import topics
+from cdc_common.messages.avro.encoding import encode_bytes, encode_long
+from cdc_common.messages.avro.forms import NotNativeError, form_of
+from cdc_common.messages.avro.schemas import to_tree
 
 pytestmark = pytest.mark.skipif(not cdc_native.is_enabled(), reason="the native core is not compiled, or turned off")
 if cdc_native.is_enabled():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage import vint
 from cassandra_storage.errors import FormatError
-from cdc_messages.avro_binary import encode_long
+from cdc_common.messages.avro.encoding import encode_long
 
 vints = pytest.importorskip("cdc_native.vints", reason="the native core is not compiled: test_compiled.py says so")
 

@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 import cdc_native
-from cdc_program.compiled import warn_if_not_compiled
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
+from cdc_common.program.compiled import warn_if_not_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

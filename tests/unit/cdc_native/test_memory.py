@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.errors import FormatError
-from cdc_messages.tables import canonical, digest
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages.tables import canonical, digest
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import PARTITION, ROWS_SECTION, split_data_key
 from materializer.rows.native_plan import IS_NATIVE

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.native_order import KEY_TYPES
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cdc_messages.avro_values import NATIVE_ENCODERS
+from cdc_common.messages.avro.cql_values import NATIVE_ENCODERS
 from tests.support.materializer.native_forms import check_any_value, check_component, check_paths, check_value
 
 keys = pytest.importorskip("cdc_native.keys")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdc_program.describe import setting
+from cdc_common.settings.describe import setting
 from tests.support.deploy.alert_rules import RULES
 from tests.support.deploy.dashboards import DASHBOARDS, PANELS
 from tests.support.deploy.promql import evaluate

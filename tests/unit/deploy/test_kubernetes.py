@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from cdc_program.describe import all_settings, setting
-from cdc_program.kafka import client_config
-from cdc_program.load import load_settings
-from cdc_program.operations import Operations
+from cdc_common.clients.kafka import client_config
+from cdc_common.program.operations import Operations
+from cdc_common.settings.describe import all_settings, setting
+from cdc_common.settings.load import load_settings
 from dev.local_stack.install.commands import REQUIREMENTS
 from dev.local_stack.process.network import free_ports
 from dev.local_stack.process.paths import project_root

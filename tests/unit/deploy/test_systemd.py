@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.settings import Settings
+from cdc_common.settings import Settings
 from materializer.job.spark_session import END_SECONDS
 
 if TYPE_CHECKING:

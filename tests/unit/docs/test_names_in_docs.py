@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from cdc_program.describe import settings_of
-from cdc_program.settings import Settings
+from cdc_common.settings import Settings
+from cdc_common.settings.describe import settings_of
 from dev.bench.__main__ import CHOICES as BENCHMARKS
 from dev.local_stack.process.paths import project_root
 from dev.verify.__main__ import CHOICES as PROGRAMS

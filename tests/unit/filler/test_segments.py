@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from filler.segments import folder_bytes, newest_fill
 from tests.support.vectors.load import load
 

@@ -6,9 +6,9 @@ import sys
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
-from cdc_program.cassandra import read_node
-from cdc_program.node_sizes import node_sizes
-from cdc_program.settings import FillerSettings, NodeSettings, Settings
+from cdc_common.clients.cassandra import read_node
+from cdc_common.node.sizes import node_sizes
+from cdc_common.settings import FillerSettings, NodeSettings, Settings
 from dev.local_stack.process.processes import wait_until
 from filler.loop import CLUSTER_CHECK_SECONDS, Filler
 from filler.node import NodeWatch

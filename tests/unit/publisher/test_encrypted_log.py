@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cassandra_storage.commitlog_sections import Codecs, EncryptionParameters
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import PublisherSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import PublisherSettings
 from publisher.cdc_raw import open_codecs
 from tests.support.cassandra_files.coded import FORMS
 from tests.support.cassandra_storage.segment_builder import NAME

@@ -9,8 +9,8 @@ from uuid import UUID
 from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.cql_types import parse_type
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cdc_messages import watermarks
-from cdc_messages.watermarks import TableWatermark
+from cdc_common.messages import watermarks
+from cdc_common.messages.watermarks import TableWatermark
 from publisher.heartbeats import WatermarkSender
 from publisher.row_ends import RowEnds, RowsEnd
 from publisher.schema import PublishedTable

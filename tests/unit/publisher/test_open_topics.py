@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cdc_messages.raw import RAW_SCHEMA
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.raw import RAW_SCHEMA
+from cdc_common.settings import Settings
 from publisher import state_files
 from publisher.open_topics import make_raw_topics
 from tests.support.e2e.certificates import Authority

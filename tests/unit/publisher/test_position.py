@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.commitlog import CommitLogPosition
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.inflight import PendingPosition
 from publisher.position import FINISHED_KEPT, Positions

@@ -12,9 +12,9 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Row
 from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import write_int
-from cdc_messages import raw
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import PublisherSettings, Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import raw
+from cdc_common.settings import PublisherSettings, Settings
 from publisher import quarantine_commands
 from publisher.messages import Origin
 from publisher.quarantine import SentGap, open_quarantine

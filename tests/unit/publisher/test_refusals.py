@@ -20,7 +20,7 @@ from cassandra_storage.marshal import (
     VectorType,
 )
 from cassandra_storage.schema import BINARY_NAMES, ColumnKind, ColumnMetadata
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from publisher.loss_rules import Severity, apply_rules
 from publisher.refusals import refusal
 from publisher.schema import NodeSchema

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from cdc_program.cassandra import Node
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import NodeSettings, PublisherSettings
+from cdc_common.clients.cassandra import Node
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import NodeSettings, PublisherSettings
 from publisher import app, state_files
 from publisher.cdc_raw import open_codecs
 from publisher.position import Positions

@@ -17,7 +17,7 @@ from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_ta
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import write_int, write_sized
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.messages import Origin
 from publisher.row_end_sender import RowEndSender

@@ -11,7 +11,7 @@ import pytest
 
 from cassandra_storage.mutation import read_mutation
 from cassandra_storage.versions import VERSION_40, VERSION_3014
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher.schema import NodeSchema
 from publisher.system_schema import VERSION_QUERY
 from tests.support.cassandra_storage.dropped_user_type import AGAIN, BEFORE, DROPPED_AT, insert

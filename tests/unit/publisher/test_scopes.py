@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from cassandra_storage.vint import write_int
-from cdc_program.error_reference.scopes import SCOPES, Scope
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.errors.scopes import SCOPES, Scope
 from publisher import cdc_raw
 from publisher.position import Positions
 from tests.support.publisher.publisher_beside_fakes import FakeKafka, PublisherBesideFakes

@@ -13,9 +13,9 @@ from confluent_kafka import KafkaError, KafkaException
 from pydantic import SecretStr
 
 import cdc_native
-from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import LIBRDKAFKA_LOGGER
-from cdc_program.settings import KafkaSettings
+from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from publisher.inflight import PendingMessages
 from publisher.kafka import sender as sender_module

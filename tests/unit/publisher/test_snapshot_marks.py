@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_messages.tables import mark_from_json, request_key, request_to_json
-from cdc_messages.topics import tables_topic
+from cdc_common.messages.tables import mark_from_json, request_key, request_to_json
+from cdc_common.messages.topics import tables_topic
 from publisher.raw_topics import RawTopics, RegistryIds
 from publisher.schema import NodeSchema
 from publisher.table_follower import TableFollower

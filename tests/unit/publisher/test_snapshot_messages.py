@@ -17,8 +17,8 @@ from cassandra_storage.partition_update import read_partition_update
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
 from cassandra_storage.versions import VERSION_50
-from cdc_messages.raw import decode, encode
-from cdc_messages.snapshots import HOST_STATES, SnapshotStep, decode_step
+from cdc_common.messages.raw import decode, encode
+from cdc_common.messages.snapshots import HOST_STATES, SnapshotStep, decode_step
 from materializer.records import RawRecord
 from publisher.schema import PublishedTable
 from publisher.snapshot_messages import RowImages, SnapshotOrigin, make_step

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cdc_program.node_sizes import MIB
+from cdc_common.node.sizes import MIB
 from publisher.space import FullSpan, Space, SpaceAlerts, SpaceWatch
 from publisher.status import Status, text, verdict
 

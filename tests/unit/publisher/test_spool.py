@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 
 from cassandra_storage.commitlog import CommitLogPosition
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import PublisherSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import PublisherSettings
 from publisher import segment_disposal
 from publisher.cdc_raw import list_cdc_segments
 from publisher.inflight import PendingPosition

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cassandra_files.segments import WINDOW, remove_orphaned_indexes
 from cassandra_storage.commitlog import index_file_name
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher import cdc_raw, tail
 from publisher.inflight import PendingPosition
 from publisher.position import Positions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
-from cdc_program.cassandra import read_node
-from cdc_program.settings import NodeSettings, Settings
+from cdc_common.clients.cassandra import read_node
+from cdc_common.settings import NodeSettings, Settings
 from publisher.loss_watch import LossWatch
 from publisher.progress import Progress
 from publisher.sides import NodeSide

@@ -9,7 +9,7 @@ import pytest
 
 import cdc_native
 from cassandra_storage.commitlog import CommitLogPosition
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher import cdc_raw
 from publisher.status import metrics, text
 from publisher.waiting import WaitingTables
@@ -273,7 +273,7 @@ def test_a_deleted_topic_is_created_again_and_said(made: Callable[..., Publisher
 
 
 def test_a_truncation_of_a_waiting_table_is_sent_where_it_belongs(made: Callable[..., PublisherBesideFakes]) -> None:
-    from cdc_messages import raw  # noqa: PLC0415 - only here
+    from cdc_common.messages import raw  # noqa: PLC0415 - only here
 
     publisher = begin(made())
     publisher.kafka.refused[TOPIC] = REFUSED

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.access import EVERYTHING
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.registering import Description

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from cdc_program.settings import KafkaSettings
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.process.processes import wait_until
 from schematizer import housekeeping
 from schematizer.catalogue.clients import ProducerRegistration

@@ -15,8 +15,8 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from structlog.testing import capture_logs
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import SchematizerSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import SchematizerSettings
 from schematizer.model.security_tables import Result
 from schematizer.security import issuer as issuer_module
 from schematizer.security.policy import check_logins, policy_of

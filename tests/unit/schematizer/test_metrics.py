@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import SchematizerSettings, Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import SchematizerSettings, Settings
 from dev.local_stack.process.network import free_ports
 from schematizer.server import serve_registry
 from tests.support.http_get import get

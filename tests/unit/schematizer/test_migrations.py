@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.catalogue.mirror import Mirror, adopt
 from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.service import Catalogue

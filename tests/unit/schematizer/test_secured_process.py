@@ -16,10 +16,10 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from pydantic import SecretStr
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.registry import RegistryClient
-from cdc_program.settings import RegistrySettings, Settings
-from cdc_program.topic_assignment import TopicAssigner
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.topic_assignment import TopicAssigner
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import RegistrySettings, Settings
 from schematizer.cli import main
 from schematizer.commands import documentation
 from schematizer.security import tls

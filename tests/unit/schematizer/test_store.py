@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from schematizer.avro_schemas.compatibility import Level
 from schematizer.avro_schemas.parsing import InvalidSchemaError, parse
 from schematizer.catalogue.mirror import Mirror

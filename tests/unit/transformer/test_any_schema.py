@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_messages.avro.schemas import from_tree, to_tree
-from cdc_messages.avro_binary import encode_long, encode_string
+from cdc_common.messages.avro.encoding import encode_long, encode_string
+from cdc_common.messages.avro.schemas import from_tree, to_tree
 from tests.support.transformer.orders import decode, encode
 from transformer.definition import EnumStep, FlagsStep, MaskStep, Transformer
 from transformer.derive import Derived, Source, derive

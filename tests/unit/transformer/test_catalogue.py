@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import RegistrySettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import RegistrySettings
 from transformer.catalogue import open_catalogue
 from transformer.confluent import ConfluentCatalogue
 

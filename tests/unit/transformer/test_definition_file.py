@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process.paths import project_root
 from tests.support.transformer.definitions import HEAD
 from transformer.definition import MaskStep

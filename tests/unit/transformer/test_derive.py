@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_messages.avro_binary import encode_bytes
+from cdc_common.messages.avro.encoding import encode_bytes
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, ROW, TOPIC, decode, encode, envelope
 from transformer.derive import Derived, Source, derive

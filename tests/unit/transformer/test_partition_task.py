@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.records import Message, TopicShape
 from transformer.job.partition_task import PartitionTask, TaskSettings
 from transformer.kafka import Committed

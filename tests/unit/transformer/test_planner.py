@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings, RegistrySettings, TransformerSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings, RegistrySettings, TransformerSettings
 from materializer.records import TopicShape
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import VALUE_ID, MemoryCatalogue

@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import pytest
 
-from cdc_messages import wire
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import wire
 from materializer.records import RawPartition, TopicShape
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryCatalogue

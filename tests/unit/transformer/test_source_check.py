@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.records import RawPartition, TopicShape
 from transformer.job.source_check import check_sources
 from transformer.kafka import Read

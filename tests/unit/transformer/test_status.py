@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.metrics import Collected
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.metrics import Collected
 from materializer.exactly_once.partition_task import Report
 from materializer.job.lag_watch import Lag
 from materializer.job.stopped import Failure, StoppedPartitions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.verify.chaos.matrix import KEYS, MESSAGES, finish, make_setup, produce
 from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import GroupPositions

@@ -8,9 +8,9 @@ import pytest
 
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
-from cdc_program.cassandra import connect_raw
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import CassandraSettings
+from cdc_common.clients.cassandra import connect_raw
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import CassandraSettings
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.choice import cassandra_cluster

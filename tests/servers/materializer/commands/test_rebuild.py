@@ -12,7 +12,7 @@ import pytest
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer import fault_points
 from materializer.commands.rebuild.rebuild import Rebuild
 from materializer.commands.stored_partitions import read_positions

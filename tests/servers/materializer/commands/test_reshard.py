@@ -9,8 +9,8 @@ import pytest
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import partition_for
 from materializer.commands.reshard.command import reshard_state
 from materializer.commands.stored_partitions import read_positions
 from materializer.fault_points import Fault, ReshardPoint

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.verify.chaos.matrix import MESSAGES, make_setup
 from materializer.cli import main
 from materializer.commands.state_show import cassandra_partition_json, serialize_key

@@ -10,7 +10,7 @@ import pytest
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from materializer.exactly_once.partition_task import PartitionTask
 from tests.support.faketime import ShiftedBroker
 from tests.support.materializer.raw_builder import int_bytes, raw_record

@@ -9,7 +9,7 @@ import pytest
 import structlog
 from confluent_kafka import KafkaException
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.servers.choice import kafka_broker
 from dev.verify.chaos.matrix import make_setup, produce
 from materializer.exactly_once.position import Position

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java.jars import KAFKA_TOOLS, class_path, install
 from dev.local_stack.java.runtime import find_java
 from dev.local_stack.servers.kafka import JAVA, KafkaBroker
@@ -28,7 +28,7 @@ from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_program.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import KafkaSettings, MaterializerSettings
     from materializer.exactly_once.position import Position
     from tests.support.materializer.protocol_run import Setup
 

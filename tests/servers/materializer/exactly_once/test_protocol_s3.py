@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.verify.chaos.matrix import Action, Cell, make_setup, produce, run_cell
 from materializer.fault_points import FaultPoint
 from materializer.store.checkpoints import CheckpointStore

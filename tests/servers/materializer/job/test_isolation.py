@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from dev.local_stack.process.processes import wait_until
 from tests.support.http_get import get
 from tests.support.materializer.eight_tables import (

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 from cassandra_storage.deletion import DeletionTime, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job.plan import ChangeTopic
 from materializer.job.planner import Planner, raw_topic_pattern
 from materializer.records import RawPartition
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cdc_program.settings import Settings
+    from cdc_common.settings import Settings
     from dev.local_stack.servers.kafka import KafkaBroker
 
 NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))

@@ -18,8 +18,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from cdc_messages.topics import partition_for
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
+from cdc_common.messages.topics import partition_for
 from dev.local_stack.servers.spark_cluster import spark_home
 from tests.support.materializer.counting import BAD_KEY, CHANGE_PARTITIONS, RAW_PARTITIONS
 from tests.support.materializer.protocol_run import ROOT, read_topic

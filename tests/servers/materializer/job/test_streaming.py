@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import MaterializerSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import MaterializerSettings
 from materializer.job.data_source import FORMAT, reports, source
 from materializer.job.plan import Assignment
 from materializer.job.rounds import Rounds

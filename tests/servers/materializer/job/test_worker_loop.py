@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
 from materializer.job import collector, worker_loop
 from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.job.worker_loop import BatchTask

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.servers.kafka import KafkaBroker
 from dev.verify.chaos.matrix import make_setup, produce
 from materializer.exactly_once.position import Position

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_program.settings import KafkaSettings
+from cdc_common.settings import KafkaSettings
 from materializer.kafka import RawReader, ReadBudget, raw_reader
 from materializer.records import RawPartition
 

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.servers.kafka import KafkaBroker
 from materializer.kafka import RawReader, ReadBudget, TopicReader, Topics
 from materializer.records import RawPartition

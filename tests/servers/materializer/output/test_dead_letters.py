@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.errors import MessageError
-from cdc_messages.raw import decode
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.raw import decode
 from materializer.cli import main
 from materializer.fold import row_updates
 from materializer.fold.chunk_fold import ChunkFold
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cdc_messages.raw import RawMessage
+    from cdc_common.messages.raw import RawMessage
     from dev.local_stack.servers.kafka import KafkaBroker
     from materializer.records import RawRecord
 

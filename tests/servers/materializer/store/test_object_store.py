@@ -13,7 +13,7 @@ import pytest
 from pyarrow import fs
 from structlog.testing import capture_logs
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.servers.s3 import BUCKET
 from materializer.store.download import Download
 from materializer.store.object_store import MissingFileError, ObjectStore

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages.changes import change_op
+from cdc_common.messages.changes import change_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cassandra_storage.clustering import Clustering
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.changes import RowChange, RowImage
+    from cdc_common.messages.changes import RowChange, RowImage
 
 Key = tuple[bytes, "Clustering | None"]
 

@@ -15,7 +15,7 @@ from tests.support.materializer.history.table_versions import GC_GRACE_SECONDS, 
 from tests.support.materializer.raw_builder import as_image, raw_record, snapshot_step
 
 if TYPE_CHECKING:
-    from cdc_messages.snapshots import HostState
+    from cdc_common.messages.snapshots import HostState
     from tests.support.materializer.history.plain_table import Clustering, Image
     from tests.support.materializer.history.steps import Skew
 

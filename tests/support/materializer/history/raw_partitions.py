@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from cdc_messages.raw import decode
-from cdc_messages.topics import partition_for
+from cdc_common.messages.raw import decode
+from cdc_common.messages.topics import partition_for
 from materializer.commands.reshard.redistribute import TICK_HOST, Times, is_settled, make_tick, read_facts
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.catalog import SchemaId
@@ -18,7 +18,7 @@ from tests.support.materializer.redistribution import redistribute_states
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog

@@ -31,7 +31,7 @@ from tests.support.materializer.history.table_versions import GC_GRACE_SECONDS, 
 
 if TYPE_CHECKING:
     from cassandra_storage.clustering import Clustering
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.records import RawRecord
     from tests.support.materializer.history.steps import Step
 

@@ -11,7 +11,7 @@ from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, Liveness
 from cassandra_storage.marshal import ListType, MapType, SetType, UserType
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnMetadata
-from cdc_messages.raw import Kind as MessageKind
+from cdc_common.messages.raw import Kind as MessageKind
 from tests.support.materializer.history.plain_table import STATIC, Count, DeletedRange, Place, PlainCell, PlainTable
 from tests.support.materializer.history.steps import Delete, Op, Write
 from tests.support.materializer.history.table_versions import COUNTER, LIST_PATHS

@@ -9,7 +9,7 @@ from uuid import UUID
 from cassandra_storage.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.schema_rows import in_order
-from cdc_messages.tables import canonical
+from cdc_common.messages.tables import canonical
 from materializer.rows.catalog import TableCatalog
 from tests.support.materializer.history.plain_table import list_order
 from tests.support.materializer.raw_builder import INT, TEXT, TableWriter

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process.network import LOCALHOST
 from dev.local_stack.servers import cassandra, kafka
 from dev.local_stack.servers.choice import cassandra_cluster, kafka_broker

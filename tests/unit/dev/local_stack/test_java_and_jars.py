@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java import ivy, jars, runtime
 from dev.local_stack.java.jars import Jar, JarSet
 from dev.local_stack.java.trust_store import PASSWORD, write_trust_store

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.load import load_settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings.load import load_settings
 from dev.local_stack.install import preflight
 from dev.local_stack.process.network import free_ports, is_free, loopback_addresses
 from dev.local_stack.process.paths import project_root

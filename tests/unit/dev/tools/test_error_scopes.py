@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from cdc_program.error_reference.scopes import SCOPES, Scope, scope_table
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
+from cdc_common.errors.scopes import SCOPES, Scope, scope_table
 from dev.local_stack.process.paths import project_root
 from filler.loop import _RETRIED
 from materializer.job.scope import OF_THE_JOB, TEMPORARY

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages.errors import MessageError
-from cdc_messages.wire import HEADER_SIZE
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.wire import HEADER_SIZE
 from dev.local_stack.process.paths import project_root
 from dev.tools.distribution import read_project
 from tests.support.frozen.formats import FORMATS
@@ -48,7 +48,7 @@ def test_each_release_is_small() -> None:
 
 def test_each_module_that_sets_a_format_version_has_vectors() -> None:
     root = project_root()
-    packages = ("cdc_messages", "filler", "materializer", "publisher", "schematizer", "transformer")
+    packages = ("cdc_common", "filler", "materializer", "publisher", "schematizer", "transformer")
     files = [file for package in packages for file in (root / package).rglob("*.py")]
     found = {str(file.relative_to(root)) for file in files if SETS_A_VERSION.search(file.read_text())}
     assert found

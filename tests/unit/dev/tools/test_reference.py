@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cdc_program.error_reference import EXPLANATIONS
-from cdc_program.error_reference.explanation import MAX_LINES, WIDTH
-from cdc_program.errors import Code
+from cdc_common.errors.codes import Code
+from cdc_common.errors.explanation import MAX_LINES, WIDTH
+from cdc_common.errors.reference import EXPLANATIONS
 from dev.local_stack.process.paths import project_root
 from dev.tools.reference import __main__ as command
 from dev.tools.reference.busy_programs import registries

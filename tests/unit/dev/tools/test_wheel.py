@@ -26,6 +26,7 @@ IMPORT_NAMES = {
     "cassandra_files",
     "cassandra_sstable",
     "cassandra_storage",
+    "cdc_common",
     "cdc_messages",
     "cdc_native",
     "cdc_program",

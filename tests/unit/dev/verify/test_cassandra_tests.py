@@ -13,7 +13,7 @@ from cassandra.util import OrderedMap
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from dev.verify.cassandra_tests.cases import Operation
 from dev.verify.cassandra_tests.java_parser import parse_class
 from dev.verify.cassandra_tests.java_tokens import JavaError, tokens

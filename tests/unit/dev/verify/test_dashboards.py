@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.verify.dashboards import prometheus
 from dev.verify.dashboards.__main__ import QUIET, Finding, alert_findings, panel_findings, reason_of, selectors, show
 from tests.support.deploy.alert_rules import RULES

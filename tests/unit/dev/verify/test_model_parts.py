@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from cassandra.cqltypes import DoubleType, Int32Type, UTF8Type, lookup_casstype
 
-from cdc_messages import tables
+from cdc_common.messages import tables
 from dev.verify.model.cql_text import cql
 from dev.verify.model.generator import Course, Generator
 from dev.verify.model.kinds import DOUBLE, INT, TEXT, frozen, list_of, map_of, native, set_of, tuple_of, user, vector_of

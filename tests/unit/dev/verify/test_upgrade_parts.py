@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.servers.programs import CHECKOUT, Release
 from dev.verify.upgrade import rolling
 from dev.verify.upgrade.releases import default_source

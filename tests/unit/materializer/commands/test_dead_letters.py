@@ -7,9 +7,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from cdc_messages.raw import decode
-from cdc_program.errors import CdcError
-from cdc_program.settings import Settings
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages.raw import decode
+from cdc_common.settings import Settings
 from materializer.commands import dead_letters as commands
 from materializer.errors import no_raw_topic
 from materializer.fold.gaps import DeadLetter, dead_letter_id

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.topics import partition_for
+from cdc_common.messages.topics import partition_for
 from materializer.commands.reshard.redistribute import (
     TICK_HOST,
     Times,
@@ -47,7 +47,7 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from tests.support.materializer.raw_builder import TableWriter
 
 KEYS = [int_bytes(number) for number in range(12)]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.topics import partition_for
-from cdc_program.settings import KafkaSettings
+from cdc_common.messages.topics import partition_for
+from cdc_common.settings import KafkaSettings
 from materializer.commands.reshard import backlog
 from materializer.commands.reshard.survey import RawTopic, Survey
 from materializer.exactly_once.chunks import ChunkSettings

@@ -14,12 +14,12 @@ from fastavro import schemaless_reader
 
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.rows import Cell, Row
-from cdc_messages import wire
-from cdc_messages.envelope import value_schema
-from cdc_messages.tables import message_key, to_json
-from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings, MaterializerSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import wire
+from cdc_common.messages.envelope import value_schema
+from cdc_common.messages.tables import message_key, to_json
+from cdc_common.messages.topics import partition_for
+from cdc_common.settings import KafkaSettings, MaterializerSettings
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError, ReshardPoint

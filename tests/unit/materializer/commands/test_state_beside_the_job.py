@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import Settings
 from materializer.commands import state_verify, stored_partitions
 from materializer.commands.state_verify import verify_state, verify_states
 from materializer.commands.stored_partitions import restored

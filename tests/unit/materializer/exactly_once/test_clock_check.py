@@ -8,8 +8,8 @@ import pytest
 
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import MaterializerSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import PartitionTask
 from materializer.exactly_once.processor import Processor
 from materializer.exactly_once.resources import Resources
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from materializer.rows.overlay import StateReader

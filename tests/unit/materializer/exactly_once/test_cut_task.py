@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.deletion import DeletionTime
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer import fault_points
 from materializer.exactly_once.processor import Processor
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from materializer.rows.overlay import StateReader

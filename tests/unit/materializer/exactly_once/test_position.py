@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.errors import partition_count_changed
 from materializer.exactly_once import position as position_module
 from materializer.exactly_once.position import FORMAT_VERSION, RESHARDING, Position, check_topic, decode, encode

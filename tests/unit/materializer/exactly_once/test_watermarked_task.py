@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.rows import Cell, Row
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer import fault_points
 from materializer.exactly_once.partition_task import check_contiguous, check_watermarks
 from materializer.exactly_once.processor import Processor
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.exactly_once.partition_task import Report
     from materializer.fold.result import ChunkResult
     from materializer.rows.overlay import StateReader

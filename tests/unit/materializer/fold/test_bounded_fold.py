@@ -31,7 +31,7 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WR
 from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert, static
 
 if TYPE_CHECKING:
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.rows.settings import FoldSettings
 
 BOUNDS = st.integers(1, 5)

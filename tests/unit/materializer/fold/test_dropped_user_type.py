@@ -11,15 +11,15 @@ from cassandra_storage.deletion import LIVE, LivenessInfo
 from cassandra_storage.marshal import TupleType, UserType
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from tests.support.materializer.altered_table import BASE_MS, BASE_US
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TABLE, TEXT, TableWriter, catalog_of, int_bytes, raw_record
 from tests.support.materializer.wide_partition import bounded
 
 if TYPE_CHECKING:
-    from cdc_messages.changes import RowChange, RowImage
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.changes import RowChange, RowImage
+    from cdc_common.messages.raw import Kind
     from materializer.records import RawRecord
 
 KEY = int_bytes(1)

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from fastavro import parse_schema, schemaless_reader
 
-from cdc_messages.tables import message_key, to_json
-from cdc_program.settings import Settings
+from cdc_common.messages.tables import message_key, to_json
+from cdc_common.settings import Settings
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from materializer.job.processor import table_catalog

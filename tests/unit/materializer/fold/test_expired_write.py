@@ -21,7 +21,7 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, PA
 from tests.support.materializer.wide_partition import bounded
 
 if TYPE_CHECKING:
-    from cdc_messages.changes import RowChange, RowImage
+    from cdc_common.messages.changes import RowChange, RowImage
     from materializer.records import RawRecord
     from materializer.rows.settings import FoldSettings
     from tests.support.materializer.brute_model import Visible

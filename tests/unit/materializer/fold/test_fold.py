@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_LIVENESS, LivenessInfo, RowDeletion
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import DroppedColumn
-from cdc_messages.changes import RowChange
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.changes import RowChange
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.catalog import TableCatalog
 from tests.support.materializer.altered_table import HEARTBEAT, named
@@ -36,7 +36,7 @@ from tests.support.materializer.table_statements import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.changes import RowImage
+    from cdc_common.messages.changes import RowImage
     from materializer.records import RawRecord
 
 

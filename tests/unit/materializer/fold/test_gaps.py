@@ -15,10 +15,10 @@ from cassandra_storage.marshal import CustomType, ListType, MapType, NativeType,
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cassandra_storage.unfiltered import write_row
-from cdc_messages import wire
-from cdc_messages.errors import MessageError
-from cdc_messages.raw import RawMessage, decode, encode
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import wire
+from cdc_common.messages.errors import MessageError
+from cdc_common.messages.raw import RawMessage, decode, encode
 from materializer.fold import row_updates
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.chunk_fold import ChunkFold
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.raw import Kind
     from materializer.fold.result import ChunkResult
 
 ONE, OTHER = int_bytes(1), int_bytes(2)

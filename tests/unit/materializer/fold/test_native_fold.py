@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.raw import LogKind, SnapshotKind, decode, encode
-from cdc_messages.wire import HEADER_SIZE
+from cdc_common.messages.raw import LogKind, SnapshotKind, decode, encode
+from cdc_common.messages.wire import HEADER_SIZE
 from materializer.fold import schema_change
 from materializer.fold.native_fold import decode_plain
 from materializer.rows.native_plan import IS_NATIVE
@@ -31,7 +31,7 @@ from tests.unit.materializer.fold import test_any_message, test_expired_write, t
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.raw import Kind
     from tests.support.materializer.history.steps import Step
     from tests.support.materializer.raw_builder import TableWriter
 

@@ -25,7 +25,7 @@ from tests.support.materializer.respelled import respelled
 if TYPE_CHECKING:
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.rows import ColumnData
-    from cdc_messages.raw import Kind
+    from cdc_common.messages.raw import Kind
     from materializer.records import RawRecord
 
 NOW = 1_700_000_000

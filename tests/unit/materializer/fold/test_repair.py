@@ -14,7 +14,7 @@ from cassandra_storage.clustering import ClusteringBound, Kind
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind
-from cdc_messages.raw import decode, encode
+from cdc_common.messages.raw import decode, encode
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.held import HeldPartition
 from materializer.fold.partition_replacement import PartitionReplacement

@@ -14,7 +14,7 @@ from tests.support.materializer.fold_checks import EXAMPLES
 from tests.support.materializer.schema_backlogs import LAST, STEPS, Backlog, backlog_of, fold_all
 
 if TYPE_CHECKING:
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
 
 NEVER_PURGE = FoldSettings(purge_margin_seconds=10**9)
 

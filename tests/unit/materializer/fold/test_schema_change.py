@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from cassandra_storage.deletion import NO_TIMESTAMP, DeletionTime, LivenessInfo
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.changes import change_op
-from cdc_messages.tables import canonical, digest
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.changes import change_op
+from cdc_common.messages.tables import canonical, digest
 from materializer.fold import schema_change
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.catalog import TableCatalog
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.changes import RowChange, RowImage
+    from cdc_common.messages.changes import RowChange, RowImage
     from materializer.records import RawRecord
 
 ANEW = replace(TABLE, id=UUID(int=8), altered_at=BASE_US)

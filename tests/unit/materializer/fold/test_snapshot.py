@@ -10,7 +10,7 @@ import pytest
 
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.raw import decode, encode
+from cdc_common.messages.raw import decode, encode
 from materializer.fold.snapshots import SnapshotProgress, decode_progress, least_far, read_snapshots
 from materializer.rows.keys import PUBLISHER, SNAPSHOT
 from materializer.rows.overlay import Overlay
@@ -30,8 +30,8 @@ from tests.support.materializer.raw_builder import (
 )
 
 if TYPE_CHECKING:
-    from cdc_messages.changes import RowChange
-    from cdc_messages.snapshots import HostState
+    from cdc_common.messages.changes import RowChange
+    from cdc_common.messages.snapshots import HostState
     from materializer.records import RawRecord
 
 ONE, OTHER = int_bytes(1), int_bytes(2)

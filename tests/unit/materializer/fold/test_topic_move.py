@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.deletion import DeletionTime
-from cdc_messages.topics import Topic
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import Topic
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import RESEND, TOPIC_IDS, TOPICS
 from materializer.rows.published import Published, read_published
@@ -22,7 +22,7 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 from tests.support.materializer.wide_partition import KEY, insert, static
 
 if TYPE_CHECKING:
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.records import RawRecord
     from materializer.rows.settings import FoldSettings
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.raw import decode, encode
+from cdc_common.messages.raw import decode, encode
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.part import Part
 from materializer.fold.partition_schema_change import PartitionSchemaChange
@@ -38,7 +38,7 @@ from tests.support.materializer.table_writes import FORWARD, WRITERS
 from tests.support.materializer.truncated_logs import check_truncations
 
 if TYPE_CHECKING:
-    from cdc_messages.changes import RowChange
+    from cdc_common.messages.changes import RowChange
     from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_messages.raw import RawMessage
+from cdc_common.messages.raw import RawMessage
 from materializer.fold.truncations import Truncations
 from materializer.records import Arrival, RawRecord
 from materializer.rows.overlay import Overlay

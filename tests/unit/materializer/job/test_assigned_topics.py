@@ -12,11 +12,11 @@ import pytest
 
 from cassandra_storage.marshal import NativeType, UserType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cdc_messages.tables import message_key, to_json
-from cdc_program.errors import CdcError, Code
-from cdc_program.registry import RegistryClient
-from cdc_program.settings import RegistrySettings
-from cdc_program.topic_assignment import AssignedTopic, TopicAssigner
+from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.topic_assignment import AssignedTopic, TopicAssigner
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.tables import message_key, to_json
+from cdc_common.settings import RegistrySettings
 from materializer.job.assigned_topics import AssignedTopics
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import ChangeTopic, TableSchema

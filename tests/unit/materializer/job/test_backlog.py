@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.raw import LogKind, RawMessage, SnapshotKind, encode, is_heartbeat
-from cdc_program.settings import MaterializerSettings
+from cdc_common.messages.raw import LogKind, RawMessage, SnapshotKind, encode, is_heartbeat
+from cdc_common.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report
 from materializer.fold.next_timer import next_timer_ms
 from materializer.job.backlog import RawBacklog

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from cassandra_storage.marshal import NativeType, UserType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cdc_messages.tables import message_key, to_json
+from cdc_common.messages.tables import message_key, to_json
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import TableSchema
 from tests.support.materializer.memory_registry import MemoryRegistry

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import MaterializerSettings, Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import MaterializerSettings, Settings
 from materializer.exactly_once.partition_task import Report
 from materializer.job import driver
 from materializer.job.driver import BatchDriver

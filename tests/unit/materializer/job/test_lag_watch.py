@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.exactly_once.position import Position
 from materializer.job.lag_watch import Lag, LagWatch
 from materializer.kafka import Retention

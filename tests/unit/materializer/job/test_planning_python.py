@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job.planning_python import planning_python
 
 PACKED = f"./environment/{Path(sys.executable).relative_to(sys.prefix)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from cdc_program.metrics import Collected
+from cdc_common.program.metrics import Collected
 from materializer.job.progress import Progress, text
 
 SAID: Any = SimpleNamespace(

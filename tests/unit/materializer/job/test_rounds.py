@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.job import data_source
 from materializer.job import rounds as rounds_module

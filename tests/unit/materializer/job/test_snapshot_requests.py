@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_messages.tables import request_from_json, requested_table
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings, Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.tables import request_from_json, requested_table
+from cdc_common.settings import KafkaSettings, Settings
 from materializer.exactly_once.partition_task import Report
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from materializer.job.snapshot_requests import RETRY_SECONDS, WAIT_SECONDS, SnapshotRequests

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job import spark_archive
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ for module in pkgutil.walk_packages(importlib.import_module(program).__path__, f
 print(json.dumps([importlib.metadata.version("cassandra-cdc-materializer"), sorted(missing), *files]))
 """
 """Imports what workers do, and all that the program has: the driver's modules need PySpark, nothing else is missing."""
-LIBRARIES = ("confluent_kafka", "pyarrow", "rocksdict", "structlog", "cdc_messages.envelope")
+LIBRARIES = ("confluent_kafka", "pyarrow", "rocksdict", "structlog", "cdc_common.messages.envelope")
 WORKERS = {
     "materializer": (*LIBRARIES, "cassandra_storage", "materializer.job.open_partitions"),
     "transformer": (*LIBRARIES, "transformer.job.worker_loop", "schematizer.client"),

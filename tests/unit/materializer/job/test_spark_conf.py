@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import MaterializerSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import MaterializerSettings
 from materializer.job.spark_conf import check_conf, session_options
 from materializer.job.spark_session import open_session
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.job.spark_errors import SparkInterruptedError, spark_errors
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 import structlog
 from pyspark import SparkContext
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import MaterializerSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import MaterializerSettings
 from materializer.job import spark_output
 from materializer.job.spark_output import SparkOutput
 from materializer.job.spark_session import open_session

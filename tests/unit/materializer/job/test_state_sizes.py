@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from cdc_program.metrics import Collected
+from cdc_common.program.metrics import Collected
 from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.job.state_sizes import StateSizes, text
 from materializer.job.worker_loop import TaskResult

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 from prometheus_client import CollectorRegistry, generate_latest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.metrics import Collected
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.metrics import Collected
 from dev.local_stack.process.network import free_ports
 from materializer.cli import main
 from materializer.exactly_once.partition_task import Report

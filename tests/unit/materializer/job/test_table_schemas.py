@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from cassandra_storage.schema import ColumnKind
-from cdc_messages.tables import from_json, mark_to_json, message_key, request_key, request_to_json, to_json
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.tables import from_json, mark_to_json, message_key, request_key, request_to_json, to_json
 from materializer.job.table_schemas import TableSchemas
 from tests.support.materializer.raw_builder import INT, TABLE, column
 from tests.support.materializer.table_job import message

@@ -7,7 +7,7 @@ import pickle
 import pytest
 from pydantic import SecretStr
 
-from cdc_program.settings import KafkaSettings, Settings
+from cdc_common.settings import KafkaSettings, Settings
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from materializer.job.task_pickle import dumps, loads
 from materializer.job.worker_loop import BatchTask

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_messages import raw, watermarks
-from cdc_messages.watermarks import TableWatermark, Watermark
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages import raw, watermarks
+from cdc_common.messages.watermarks import TableWatermark, Watermark
 from materializer.exactly_once.partition_task import Report
 from materializer.job import watermark_feed
 from materializer.job.backlog import RawBacklog

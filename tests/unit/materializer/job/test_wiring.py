@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import Settings
 from materializer.job import wiring
 from materializer.job.plan import BatchPlan
 from materializer.records import RawPartition

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from cassandra_storage.errors import FormatError
-from cdc_messages.raw import is_heartbeat
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import Settings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.raw import is_heartbeat
+from cdc_common.settings import Settings
 from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import Position
 from materializer.job import worker_loop

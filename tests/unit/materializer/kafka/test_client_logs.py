@@ -6,8 +6,8 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from cdc_program.kafka import LIBRDKAFKA_LOGGER
-from cdc_program.settings import KafkaSettings
+from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.process.network import free_ports
 from materializer.kafka import GroupPositions, RawReader, ReadBudget
 from materializer.records import RawPartition

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings
 from materializer.kafka import GroupPositions, RawReader, ReadBudget, Topics, positions, raw_reader, topics
 from materializer.records import RawPartition, TopicShape
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings
 from materializer.exactly_once.position import Position
 from materializer.kafka import PartitionProducer
 from materializer.kafka.clients import kafka_error

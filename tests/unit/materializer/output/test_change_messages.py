@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from cdc_messages.changes import RowChange, Source
-from cdc_program.errors import CdcError
-from cdc_program.settings import KafkaSettings
+from cdc_common.errors.codes import CdcError
+from cdc_common.messages.changes import RowChange, Source
+from cdc_common.settings import KafkaSettings
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages

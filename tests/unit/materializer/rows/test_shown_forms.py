@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import CqlType, MapType, NativeType, TupleType, VectorType, decode
-from cdc_messages.avro_types import AvroTypes
-from cdc_messages.avro_values import EmptyValueError
+from cdc_common.messages.avro.cql_types import AvroTypes
+from cdc_common.messages.avro.cql_values import EmptyValueError
 from dev.verify.oracle.type_values import TypeValues
 from materializer.rows.shown_forms import value_form
 from tests.support.materializer.respelled import respelled

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.store import changelog
 from materializer.store.changelog import Changelog, DamagedDataError, Head
 from materializer.store.versions import NOTHING, next_version

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.store.deadline import within
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.store.download import RANGE_BYTES, Download, ReadLimit, download_all
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.records import RawPartition
 from materializer.store.changelog import Changelog, Head
 from materializer.store.checkpoints import PIN_SECONDS, CheckpointStore, RetentionSettings

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.store.changelog import Changelog, Head
 from materializer.store.rocksdb import DamagedLocalStoreError, LocalStore, open_local_store
 from materializer.store.versions import NOTHING, next_version

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher.kafka.unread import Unread
 from publisher.snapshot import backlog
 from publisher.snapshot.backlog import ASK_SECONDS, Backlog

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.settings import PublisherSettings
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import PublisherSettings
 from publisher.snapshot import busy
 from publisher.snapshot.busy import BusyNode, LegacyNodeLoad, NodeLoad
 from publisher.snapshot.nodetool import Nodetool

@@ -12,7 +12,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher.snapshot import supervisor as supervisor_module
 from publisher.snapshot.records import new_record
 from tests.support.publisher.snapshot_hosts import NAME, TABLE, Host, Rows, Worker

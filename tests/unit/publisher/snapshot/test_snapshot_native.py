@@ -22,7 +22,7 @@ from cassandra_storage.purge import Purger
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, TokenRange
 from cassandra_storage.unfiltered import Marker
-from cdc_messages.raw import decode
+from cdc_common.messages.raw import decode
 from tests.support.cassandra_storage import sstable_builder, strategies
 from tests.support.cassandra_storage.merged_tables import NARROW, CaseMaker, expected, place_in
 from tests.support.publisher.both_images import NB, OA, MemorySSTable, MemoryTable, check_same, damaged, in_memory, run

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cassandra_storage.token_ranges import TokenRange
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from publisher.snapshot.nodetool import Nodetool, owned_ranges, replica_counts
 
 DESCRIBED = """Schema Version:5b2a

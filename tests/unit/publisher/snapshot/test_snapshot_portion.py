@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
-from cdc_program.errors import CdcError
-from cdc_program.snapshot_rows import RepairRequest
+from cdc_common.errors.codes import CdcError
+from cdc_common.node.snapshot_rows import RepairRequest
 from publisher.snapshot.command import portion_of
 from publisher.snapshot.portion import WHOLE, Portion, parse, parse_tokens
 

@@ -10,7 +10,7 @@ import pytest
 
 from cassandra_storage.sstable_merge import Place
 from cassandra_storage.token_ranges import Span
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from publisher import state_files
 from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Record, Records

@@ -13,8 +13,8 @@ from cassandra_files.sstables import read_statistics
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.sstable_name import DATA, INDEX
 from cassandra_storage.token_ranges import WHOLE_RING, Span, TokenRange
-from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import RepairRequest
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.node.snapshot_rows import RepairRequest
 from publisher.snapshot import node
 from publisher.snapshot.node import last_flush, own_flush
 from publisher.snapshot.portion import Portion, parse

@@ -11,8 +11,8 @@ import pytest
 from cassandra_files.table_sstables import TableSSTables
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import WHOLE_RING
-from cdc_messages import tables
-from cdc_messages.raw import decode
+from cdc_common.messages import tables
+from cdc_common.messages.raw import decode
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table, sending

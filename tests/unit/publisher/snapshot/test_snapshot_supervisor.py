@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from cassandra_storage.token_ranges import Span
-from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import KEPT_SECONDS, NO_HOST, Part, RepairRequest, SnapshotRows
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.node.snapshot_rows import KEPT_SECONDS, NO_HOST, Part, RepairRequest, SnapshotRows
 from publisher.snapshot import supervisor as supervisor_module
 from publisher.snapshot.portion import WHOLE, Portion
 from publisher.snapshot.records import new_record

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from cdc_program.settings import MaterializerSettings
+from cdc_common.settings import MaterializerSettings
 from materializer.commands.audit.caught_up import CaughtUp
 from materializer.fold.publishers import PublisherWatermark, encode_watermark
 from materializer.rows.keys import PUBLISHER, REORDER_TIMER, timer_key

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from cassandra_storage.token_ranges import Span
-from cdc_program.errors import CdcError, Code
+from cdc_common.errors.codes import CdcError, Code
 from materializer.cli import main
 from materializer.commands.audit import command
 from materializer.commands.audit.plan import AuditOptions

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import NO_HOST, RepairRequest, parse_repair
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.node.snapshot_rows import NO_HOST, RepairRequest, parse_repair
 from materializer.commands.audit import repair as repair_module
 from materializer.commands.audit.plan import AuditOptions
 from materializer.commands.audit.repair import KEYS_AT_ONCE, Outcome, Repair, RepairLook

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError
+from cdc_common.errors.codes import CdcError
 from materializer.commands.audit.caught_up import CaughtUp
 from materializer.commands.audit.compare import ROW, Cause
 from materializer.commands.audit.first_look import Candidate

@@ -1,0 +1,1 @@
+"""The code of each error, and its meaning, cause and fix."""

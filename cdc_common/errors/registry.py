@@ -1,0 +1,100 @@
+"""The codes of the schema registry and of its clients (CDC-030 to 039)."""
+
+from __future__ import annotations
+
+from cdc_common.errors.codes import Code
+from cdc_common.errors.explanation import Explanation
+from cdc_common.errors.links import BACKUP, LOGINS, WATSON
+
+EXPLANATIONS = {
+    Code.REGISTRY_UNREACHABLE: Explanation(
+        "Schema registry unreachable",
+        meaning="""`registry.url` gave no HTTP answer in time, or answered with a failure (5xx, 429). Partitions that
+        need a new schema wait with their positions unmoved, and continue by themselves. A publisher
+        stores the ids that it knows: only new tables wait (CDC-061).""",
+        cause="""The registry does not run, the address is wrong as seen from this machine, or its certificate is not
+        trusted.""",
+        fix="""Check that `curl $URL/subjects` prints a list. `registry.ssl_ca_file`, or `SSL_CERT_FILE` in the
+        environment, names other authorities to trust.""",
+    ),
+    Code.REGISTRY_REFUSED: Explanation(
+        "Schema registry request refused",
+        meaning="""The registry refused the request. The message has its text and code. In the publisher the
+        table waits (CDC-061), in the materializer its raw partitions stop.""",
+        cause="""*401, 403*: wrong user or rights. *404*: `url` is not a registry's root. *409, incompatible*: another
+        client registered there, or a column was dropped and added with another type. *409, read-only or disabled*:
+        closed in the registry. *422*: report it. *Assigns no topics*: `materializer.topics` = `registry` needs
+        `cassandra-schematizer`.""",
+        fix="""Correct `registry.username`, `password_file` or `url`. If the schema is incompatible, see `GET
+        /subjects/<subject>/versions`, then set a level (`PUT /config/<subject>`) or another `kafka.topic_prefix`. If it
+        is closed, set the status to `read-write`, or register another schema.""",
+    ),
+    Code.REGISTRY_DATABASE: Explanation(
+        "Registry database unusable",
+        meaning="""`cassandra-schematizer` cannot open `schematizer.database_url`. Every message that was ever written
+        with its ids needs the schemas in it.""",
+        cause="""The folder does not exist or its user may not write it, the URL is not SQLAlchemy's, the driver of that
+        database is not installed, the server refuses the login, or the file is not an SQLite database.""",
+        fix=f"""Correct that. **Do not start it with an empty database in place of a lost one**: it would give the same
+        ids to other schemas. Restore a {BACKUP}.""",
+    ),
+    Code.BACKUP: Explanation(
+        "Backup of the registry unusable",
+        meaning="""`cassandra-schematizer restore` refuses the file, or `backup` could not write it. Nothing was
+        changed.""",
+        cause="""The file ends too early, was changed, or was written by a program whose tables have another version; or
+        the database already holds schemas.""",
+        fix="""Restore into a new database, name it in `schematizer.database_url`, and start the registry on it. Restore
+        a backup of another version with the version that wrote it. A newer registry can then migrate the database.""",
+    ),
+    Code.DOCUMENTATION: Explanation(
+        "Documentation missing",
+        meaning="""`cassandra-schematizer docs check` or `models check` found something undocumented. Exit status 1, for
+        continuous integration.""",
+        cause="""A table or a field lacks a doc or an owner, a documentation file cannot be read, or the table's newest
+        schema does not have a field that is documented. Each is named on its own line.""",
+        fix="Add what the lines name, or remove the field from the file.",
+    ),
+    Code.CLIENTS_LATE: Explanation(
+        "Producers or consumers are late",
+        meaning="""An alert: services that registered as producers or consumers of a topic of the namespace have not
+        registered again for twice as long as the frequency that they gave.""",
+        cause="The service was stopped, cannot reach the registry, or registers less often than it said.",
+        fix=f"""{WATSON} names them and their teams on its page `/clients`: ask the team. A service that was stopped
+        stays late.""",
+    ),
+    Code.REGISTRY_KEY: Explanation(
+        "Command on API keys refused",
+        meaning="`cassandra-schematizer keys` or `audit` refused an argument. The message names it.",
+        cause="A name, a grant or a key id is not valid.",
+        fix="""Write a grant as `ROLE:NAMESPACE`: `writer:cdc.shop`, `reader:cdc.*` or `admin:*`. `cassandra-schematizer
+        keys list` shows the ids.""",
+    ),
+    Code.REGISTRY_OPEN: Explanation(
+        "No client could write to the registry",
+        meaning="The registry does not start, because no client could write to it.",
+        cause="""`schematizer.host` is not a loopback address, or `schematizer.open_writes` is false; and there is
+        neither an API key nor an OIDC issuer.""",
+        fix=f"""Make a key (`cassandra-schematizer keys create ops --grant 'admin:*'`), or set `schematizer.oidc_issuer`
+        and `schematizer.oidc_audience`, or set `schematizer.open_writes = true` if everyone who reaches the registry
+        may write. See {LOGINS}.""",
+    ),
+    Code.REGISTRY_CERTIFICATE: Explanation(
+        "Certificate of the registry not usable",
+        meaning="""A starting registry exits. A running registry logs this and keeps the old certificate. A renewal that
+        writes two files one after the other causes it once.""",
+        cause="""A file of `schematizer.tls_certificate_file`, `tls_key_file` or `tls_client_ca_file` is missing,
+        unreadable, encrypted or not PEM, or the key belongs to another certificate.""",
+        fix="""If it lasts, compare `openssl x509 -pubkey -noout -in CERT` with `openssl pkey -pubout -in KEY`, and
+        correct the file.""",
+    ),
+    Code.REGISTRY_ISSUER: Explanation(
+        "OIDC issuer cannot be asked",
+        meaning="""The registry cannot use its OIDC issuer. API keys still work. Tokens are verified with the known keys
+        for a day; if there are none, they are answered with 503.""",
+        cause="""The issuer does not answer, its discovery document or keys are not usable, its `issuer` is not exactly
+        `schematizer.oidc_issuer`, or its authority is not in `schematizer.oidc_ca_file`.""",
+        fix="""On the registry's machine run `curl $ISSUER/.well-known/openid-configuration`, compare its `issuer` with
+        the setting, and correct the network or the settings.""",
+    ),
+}

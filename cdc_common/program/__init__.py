@@ -1,0 +1,1 @@
+"""The frame of every program: command line, log, operations port and status."""

@@ -1,1 +1,0 @@
-"""Avro schemas as trees, and finding the end of a value without decoding it."""
