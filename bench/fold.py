@@ -18,7 +18,7 @@ import click
 from bench.kinds import KINDS
 from bench.raw_load import LOADS, make_messages
 from bench.results import Figures, medians, report
-from cassandra_storage.compact_tables import as_selected
+from cassandra_storage.formats.schema.compact_tables import as_selected
 from cdc_messages.envelope import ChangeEncoder
 from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord

@@ -14,10 +14,21 @@ from confluent_kafka.admin import NewTopic
 from rich.progress import track
 
 from bench.topics import create_topics
-from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.marshal import MapType, NativeType, SetType
-from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.rows.deletion import (
+    LIVE,
+    NO_LIVENESS,
+    DeletionTime,
+    LivenessInfo,
+    RowDeletion,
+)
+from cassandra_storage.formats.rows.row import (
+    Cell,
+    ColumnData,
+    ComplexColumnData,
+    Row,
+)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import MapType, NativeType, SetType
 from cdc_messages.tables import message_key, to_json
 from tests.support.materializer.raw_builder import TableWriter, raw_record
 

@@ -27,8 +27,8 @@ from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.results import Figures, report
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_messages import watermarks
 from cdc_messages.tables import message_key, to_json
 from cdc_messages.watermarks import TableWatermark, Watermark

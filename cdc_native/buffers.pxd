@@ -75,7 +75,7 @@ cdef inline uint64_t read_unsigned_vint(Cursor* c) noexcept nogil:
 
 
 cdef inline int64_t read_int(Cursor* c) noexcept nogil:
-    """cassandra_storage.vint.read_int: the lower 32 bits as a signed number."""
+    """cassandra_storage.formats.primitives.vint.read_int: the lower 32 bits as a signed number."""
     return <int32_t><uint32_t>read_unsigned_vint(c)
 
 

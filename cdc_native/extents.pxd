@@ -45,7 +45,7 @@ cdef struct Lead:  # what every part of an update begins with
     int64_t min_ttl
 
 
-cdef struct Row:  # where a serialized row has what: cassandra_storage.unfiltered.RowExtent
+cdef struct Row:  # where a serialized row has what: cassandra_storage.formats.rows.unfiltered.RowExtent
     Bytes start
     Bytes subset_start
     Bytes cells_start

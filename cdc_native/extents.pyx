@@ -1,6 +1,6 @@
 """Where the parts of a serialized partition update begin and end; and writing them again in a header of their own.
 
-The forms are those of cassandra_storage.unfiltered. Nothing may be used of what a function found if the cursor is bad.
+The forms are those of cassandra_storage.formats.rows.unfiltered. Nothing may be used of what a function found if the cursor is bad.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Byte-comparable keys of clusterings and of cells' paths: the twin of cassandra_storage.byte_comparable."""
+"""Byte-comparable keys of clusterings and of cells' paths: the twin of cassandra_storage.formats.rows.byte_comparable."""
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Byte-comparable keys of clusterings and of cells' paths: the twin of cassandra_storage.byte_comparable.
+"""Byte-comparable keys of clusterings and of cells' paths: the twin of cassandra_storage.formats.rows.byte_comparable.
 
 Of the native types but decimal and varint, whose keys the Python code makes.
 """

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Cassandra's reconciliation of two versions of a row: the twin of cassandra_storage.merge for tables without counters."""
+"""Cassandra's reconciliation of two versions of a row: the twin of cassandra_storage.formats.merge.reconciliation for tables without counters."""
 from cdc_native.rows cimport Deletion, Row, Shape
 
 cdef bint merge_rows(const Shape* shape, const Row* stored, const Row* update, Deletion active, Row* merged) noexcept nogil

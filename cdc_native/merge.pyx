@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Cells.reconcile, Row.Merger and LivenessInfo.supersedes: the twin of cassandra_storage.merge without counters."""
+"""Cells.reconcile, Row.Merger and LivenessInfo.supersedes: the twin of cassandra_storage.formats.merge.reconciliation without counters."""
 from libc.stdint cimport int64_t, uint64_t
 
 from cdc_native.keys cimport compare_bytes, compare_paths

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""One merge of a table's SSTables, from their bytes to row images: the twin of cassandra_storage.sstable_merge and
+"""One merge of a table's SSTables, from their bytes to row images: the twin of cassandra_storage.formats.sstable.merge and
 range_merge, and of publisher.snapshot.sending.
 
 Of each SSTable one row is parsed at a time, and no Python object is made for it.

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What a compaction leaves of merged data: the twin of cassandra_storage.purge."""
+"""What a compaction leaves of merged data: the twin of cassandra_storage.formats.merge.purge."""
 from libc.stdint cimport int64_t
 
 from cdc_native.rows cimport Deletion, Row, Shape, is_no_deletion

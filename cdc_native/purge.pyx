@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What a compaction leaves of merged data: the twin of cassandra_storage.purge."""
+"""What a compaction leaves of merged data: the twin of cassandra_storage.formats.merge.purge."""
 from libc.stdint cimport uint64_t
 from libc.stddef cimport size_t
 

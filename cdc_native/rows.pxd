@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A row in C structs whose cells point into its serialized bytes: the twin of cassandra_storage.rows."""
+"""A row in C structs whose cells point into its serialized bytes: the twin of cassandra_storage.formats.rows.row."""
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from cdc_native.buffers cimport Bytes, Cursor, Writer

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Serialized rows (org.apache.cassandra.db.rows.UnfilteredSerializer, Cell.Serializer) read into structs, and written.
 
-The twin of cassandra_storage.unfiltered, cells and header. Readers refuse whatever they do not take; the Python code
+The twin of cassandra_storage.formats.rows.unfiltered, cells and header. Readers refuse whatever they do not take; the Python code
 then reads the row, or finds what is wrong with it.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

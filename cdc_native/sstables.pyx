@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The partitions of an SSTable, one row at a time: the twin of cassandra_storage.sstable_reader.
+"""The partitions of an SSTable, one row at a time: the twin of cassandra_storage.formats.sstable.reader.
 
 It keeps a window of the uncompressed data, and of a row that is larger than it the row. A function that returns False
 has met what is not the core's: a form that it does not take, or damage. Then nothing more can be read.

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Tokens of the Murmur3Partitioner: the twin of cassandra_storage.murmur3, for processors of any byte order."""
+"""Tokens of the Murmur3Partitioner: the twin of cassandra_storage.formats.primitives.murmur3, for processors of any byte order."""
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int64_t, uint64_t
 
 from cdc_native.buffers cimport Bytes

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Raw messages of plain rows, decoded as far as the fold needs them before it merges their rows.
 
-The twin of cdc_messages.raw.decode, cassandra_storage.partition_update and materializer.fold.update_check for a message
+The twin of cdc_messages.raw.decode, cassandra_storage.formats.rows.partition_update and materializer.fold.update_check for a message
 of one regular row that is written under the newest schema.
 """
 cimport cython

@@ -1,4 +1,4 @@
-"""Thin wrappers of buffers.pxd, through which tests compare its readers and writers with cassandra_storage.vint.
+"""Thin wrappers of buffers.pxd, through which tests compare its readers and writers with cassandra_storage.formats.primitives.vint.
 
 Readers return (value, position after it), or None where the Python code raises FormatError. Raises IndexError for a
 position outside the bytes.

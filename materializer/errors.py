@@ -7,7 +7,7 @@ import os
 import traceback
 from typing import TYPE_CHECKING
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
 from cdc_messages.errors import MessageError
 from cdc_program.errors import CdcError, Code
 from materializer.records import UnreadableError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
-from cassandra_storage.rows import Row
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.formats.rows.row import Row
 from cdc_messages.changes import Source
 from cdc_messages.raw import RawMessage
 

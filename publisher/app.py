@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_files.segments import remove_orphaned_indexes
+from cassandra_storage.files.segments import remove_orphaned_indexes
 from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
 from cdc_program.compiled import warn_if_not_compiled
 from cdc_program.metrics import Collected
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from cassandra_storage.commitlog_sections import Codecs
+    from cassandra_storage.formats.commitlog.sections import Codecs
     from cdc_program.cassandra import CassandraClient, Node
     from cdc_program.settings import NodeSettings, Settings
 

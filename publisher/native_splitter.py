@@ -6,16 +6,16 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 import cdc_native
-from cassandra_storage.header import table_codec
-from cassandra_storage.schema import TableMetadata
-from cassandra_storage.schema_keyspace import SCHEMA_TABLES
+from cassandra_storage.formats.rows.header import table_codec
+from cassandra_storage.formats.schema.schema_keyspace import SCHEMA_TABLES
+from cassandra_storage.formats.schema.tables import TableMetadata
 from cdc_messages import raw
 from publisher.batch_reader import SplitEntries
 from publisher.raw_topics import RawTopic, RawTopics
 
 if TYPE_CHECKING:
-    from cassandra_storage.commitlog import SegmentReader
-    from cassandra_storage.header import TableCodec
+    from cassandra_storage.formats.commitlog.segment import SegmentReader
+    from cassandra_storage.formats.rows.header import TableCodec
     from cdc_native.mutations import Column, MutationSplitter, Table
     from publisher.schema import NodeSchema, PublishedTable
     from publisher.waiting import WaitingTables

@@ -13,7 +13,7 @@ from publisher.interval import Interval
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cassandra_storage.commitlog import CommitLogPosition
+    from cassandra_storage.formats.commitlog.segment import CommitLogPosition
     from cdc_native.batches import Batch
     from cdc_program.errors import CdcError
     from publisher.inflight import PendingPosition

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import LIVE
+from cassandra_storage.formats.rows.deletion import LIVE
 from cdc_program.errors import CdcError, Code
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.records import Arrival, RawRecord, UnreadableError
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from uuid import UUID
 
-    from cassandra_storage.clustering import Clustering
-    from cassandra_storage.deletion import DeletionTime, RangeTombstone
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.clustering import Clustering
+    from cassandra_storage.formats.rows.deletion import DeletionTime, RangeTombstone
+    from cassandra_storage.formats.rows.row import Row
     from materializer.fold.partition import TableTools
     from materializer.fold.repairs import Repair
     from materializer.records import RowUpdate

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import DeletionTime
-from cassandra_storage.rows import Row
-from cassandra_storage.schema import ColumnMetadata
+from cassandra_storage.formats.rows.deletion import DeletionTime
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.schema.tables import ColumnMetadata
 from cdc_messages.changes import RowChange, Source
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.rows.catalog import row_columns
@@ -28,7 +28,7 @@ if IS_NATIVE:
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_messages.changes import RowImage
     from cdc_native.changes import EncodedChange
     from cdc_native.plan import Plan

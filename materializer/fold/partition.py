@@ -6,9 +6,9 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from cassandra_storage.clustering import Clustering, ClusteringBound
-from cassandra_storage.deletion import RowDeletion
-from cassandra_storage.merge import RowMerger
+from cassandra_storage.formats.merge.reconciliation import RowMerger
+from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound
+from cassandra_storage.formats.rows.deletion import RowDeletion
 from cdc_messages.changes import RowChange, Source, change_op
 from materializer.fold.native_fold import NativeFold, RowsChange
 from materializer.records import Change
@@ -28,8 +28,8 @@ from materializer.rows.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cassandra_storage.deletion import DeletionTime
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.deletion import DeletionTime
+    from cassandra_storage.formats.rows.row import Row
     from cdc_messages.changes import ColumnImage, RowImage
     from materializer.rows.overlay import RowValue
     from materializer.rows.partition_state import PartitionState

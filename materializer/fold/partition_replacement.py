@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import NO_LIVENESS, NO_ROW_DELETION, NO_TIMESTAMP, DeletionTime
-from cassandra_storage.rows import Row
+from cassandra_storage.formats.rows.deletion import (
+    NO_LIVENESS,
+    NO_ROW_DELETION,
+    NO_TIMESTAMP,
+    DeletionTime,
+)
+from cassandra_storage.formats.rows.row import Row
 from materializer.fold.partition import RANGES_AT_ONCE, Event, PartitionFold, TableTools
 from materializer.rows.continuation import FanOut
 from materializer.rows.keys import FACTS_SECTION, RANGES_SECTION, ROWS_END, ROWS_SECTION, STATIC_SECTION

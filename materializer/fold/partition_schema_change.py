@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
-from cassandra_storage.dropped_columns import without_dropped
-from cassandra_storage.errors import FormatError
-from cassandra_storage.rows import Row
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.deletion import (
+    NO_LIVENESS,
+    NO_TIMESTAMP,
+    DeletionTime,
+    RowDeletion,
+)
+from cassandra_storage.formats.rows.dropped_columns import without_dropped
+from cassandra_storage.formats.rows.row import Row
 from cdc_messages.changes import RowChange, Source
 from materializer.fold.schema_version import change_steps, move_steps, resend_steps
 from materializer.rows.budget import BudgetSpentError, row_size
@@ -26,7 +31,7 @@ from materializer.rows.range_tombstones import decode_range
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.formats.rows.clustering import Clustering
     from cdc_messages.changes import Cause, ColumnImage, Op, RowImage
     from cdc_messages.topics import Topic
     from materializer.fold.partition import TableTools

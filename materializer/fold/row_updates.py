@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from cassandra_storage.dropped_columns import without_dropped
-from cassandra_storage.errors import FormatError
-from cassandra_storage.merge import largest_timestamp
-from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.merge.reconciliation import largest_timestamp
+from cassandra_storage.formats.rows.dropped_columns import without_dropped
+from cassandra_storage.formats.rows.partition_update import read_partition_update
 from cdc_messages.changes import Source
 from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS, RawMessage, decode
@@ -25,9 +25,9 @@ OnUnreadable: TypeAlias = Callable[[RawRecord, UnreadableError], None]
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.rows import Row
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.row import Row
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_native.updates import PlainUpdate
     from materializer.fold.gaps import IncompletePartitions
     from materializer.fold.native_fold import AnyArrival

@@ -6,7 +6,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cassandra_storage.merge import RowMerger
+from cassandra_storage.formats.merge.reconciliation import RowMerger
 from cdc_messages.changes import Source
 from cdc_messages.repairs import file_name
 from materializer.fold.clock import RunClock
@@ -40,7 +40,7 @@ from materializer.rows.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cassandra_storage.deletion import DeletionTime
+    from cassandra_storage.formats.rows.deletion import DeletionTime
     from cdc_native.plan import Plan
     from materializer.fold.publishers import PublisherWatermarks
     from materializer.fold.repairs import Repair

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cassandra_storage.compact_tables import as_selected
-from cassandra_storage.schema import TableMetadata
+from cassandra_storage.formats.schema.compact_tables import as_selected
+from cassandra_storage.formats.schema.tables import TableMetadata
 from cdc_messages.envelope import key_schema, value_schema
 from cdc_messages.renames import is_misread, with_aliases
 from cdc_messages.resolution import can_read

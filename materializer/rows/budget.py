@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.rows import Cell
+from cassandra_storage.formats.rows.row import Cell
 
 if TYPE_CHECKING:
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.row import Row
     from materializer.rows.settings import FoldSettings
 
 

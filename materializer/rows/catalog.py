@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder, path_encoder
-from cassandra_storage.clustering import Clustering, ClusteringBound
-from cassandra_storage.schema import ColumnMetadata, TableMetadata
+from cassandra_storage.formats.rows.byte_comparable import bound_encoder, clustering_encoder, path_encoder
+from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound
+from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
 from cdc_messages.envelope import ChangeEncoder
 from cdc_messages.topics import Topic
 from cdc_program.errors import CdcError, Code
@@ -26,8 +26,9 @@ class SchemaId(NamedTuple):
 
 
 class KeyEncoders(NamedTuple):
-    """cassandra_storage.byte_comparable's of one table; FormatError for a value that its column's type cannot have.
+    """The encoders of one table (cassandra_storage.formats.rows.byte_comparable).
 
+    They raise FormatError for a value that its column's type cannot have.
     paths: of the multi-cell columns that a row may hold, by name.
     """
 

@@ -22,9 +22,10 @@
     p <partition> 3 <clustering>                    a row
 
 Partitions are Cassandra's here: `<partition>` is the length of the partition key (4 bytes) and the key, in the timers x
-and g with the `p` before it. `<clustering>` and `<start>` are byte-comparable (cassandra_storage.byte_comparable), so
-that rows are in their table's clustering order; `<order>` is a write's order key (materializer.records.Order),
-byte-comparable too. Keys that begin with 0x00 are not the fold's: the local store keeps its own marker there.
+and g with the `p` before it. `<clustering>` and `<start>` are byte-comparable, so that rows are in their table's
+clustering order (cassandra_storage.formats.rows.byte_comparable); `<order>` is a write's order key
+(materializer.records.Order), byte-comparable too. Keys that begin with 0x00 are not the fold's: the local store keeps
+its own marker there.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import NO_TIMESTAMP
-from cassandra_storage.header import SerializationHeader, table_codec
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.rows.deletion import NO_TIMESTAMP
+from cassandra_storage.formats.rows.header import SerializationHeader, table_codec
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     CustomType,
     ListType,
@@ -24,7 +24,7 @@ from cassandra_storage.marshal import (
     all_types,
     fixed_length,
 )
-from cassandra_storage.native_order import UNKNOWN, key_form, path_form
+from cassandra_storage.formats.types.native_order import UNKNOWN, key_form, path_form
 from cdc_messages.avro_binary import encode_string
 from cdc_messages.distinct_keys import distinct_check
 from materializer.rows.row_codec import with_dropped_columns
@@ -39,8 +39,8 @@ except ImportError:
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.header import Columns
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.rows.header import Columns
+    from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
     from cdc_messages.envelope import ChangeEncoder
     from cdc_native.plan import KeyForm, TypeForm
     from materializer.rows.catalog import SchemaId

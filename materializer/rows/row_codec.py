@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.header import SerializationHeader
-from cassandra_storage.schema import ColumnKind
-from cassandra_storage.schema_rows import in_order
-from cassandra_storage.unfiltered import read_row, write_row
-from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives.vint import read_unsigned_vint, write_unsigned_vint
+from cassandra_storage.formats.rows.header import SerializationHeader
+from cassandra_storage.formats.rows.unfiltered import read_row, write_row
+from cassandra_storage.formats.schema.schema_rows import in_order
+from cassandra_storage.formats.schema.tables import ColumnKind
 from cdc_program.errors import CdcError, Code
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import schema_key
@@ -22,8 +22,8 @@ from materializer.rows.overlay import StoredRow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.header import Columns
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.header import Columns
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import Overlay, RowValue
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from cassandra_files.native_sstables import NotNativeError, native_table
-from cassandra_storage.errors import FormatError
-from cassandra_storage.sstable_merge import Place
+from cassandra_storage.files.native_sstables import NotNativeError, native_table
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.sstable.merge import Place
 from publisher.snapshot_messages import message_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_files.native_sstables import NativeTable
-    from cassandra_files.table_sstables import TableSSTables
-    from cassandra_storage.purge import Purger
-    from cassandra_storage.token_ranges import TokenRange
+    from cassandra_storage.files.native_sstables import NativeTable
+    from cassandra_storage.files.table_sstables import TableSSTables
+    from cassandra_storage.formats.merge.purge import Purger
+    from cassandra_storage.formats.primitives.token_ranges import TokenRange
     from cdc_native.row_images import RowImages as NativeImages
     from publisher.raw_topics import RawTopic
     from publisher.snapshot.sending import PartitionSender

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cassandra_storage.cql_types import quoted_if_needed, type_text
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
+from cassandra_storage.formats.types.cql_types import quoted_if_needed, type_text
+from cassandra_storage.formats.types.marshal import (
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+)
 from materializer.rows.shown_forms import value_form
 from tests.support.cdc_messages.extremes import EXTREMES
 from tests.support.cdc_messages.from_avro import serialized
@@ -19,7 +27,7 @@ from verify.oracle.type_values import COMPARABLE, ODD, POINT, USER_TYPES, TypeVa
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.addresses import Servers
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 PACKAGES = (
     "cassandra_storage",
-    "cassandra_files",
     "cdc_messages",
     "cdc_native",
     "cdc_program",
@@ -21,8 +20,6 @@ PACKAGES = (
     "materializer",
     "schematizer",
     "transformer",
-    "cassandra_commitlog",
-    "cassandra_sstable",
     "local_stack",
 )
 CHECKOUT_PACKAGES = ("tools", "verify", "bench")

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 from unittest.mock import patch
 
-from cassandra_files.codecs import SegmentCodecs
-from cassandra_files.segments import read_segment
-from cassandra_storage.commitlog import CommitLogEntry
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.native_order import KEY_TYPES
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
+from cassandra_storage.files.codecs import SegmentCodecs
+from cassandra_storage.files.segments import read_segment
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import NativeType
+from cassandra_storage.formats.types.native_order import KEY_TYPES
+from cassandra_storage.formats.versions import VERSION_40, VERSION_50, VERSION_3014
 from cdc_messages import raw
 from cdc_messages.tables import canonical, digest
 from cdc_native.batches import Batch

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cassandra_files.sstables import find_sstables
+from cassandra_storage.files.sstables import find_sstables
 from local_stack.servers.cassandra import CassandraCluster
 from tests.support.workload.record import OPTIONS, save_schema
 from tests.support.workload.recorded import SCHEMA, load_schema
@@ -26,8 +26,8 @@ from verify.oracle.versions import Judged, judge_all, make_parser, print_progres
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cassandra_files.sstables import SSTableFile
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.files.sstables import SSTableFile
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
     Report = Callable[[str], None]
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.clustering import Clustering
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import Span
-from cdc_messages.envelope import partition_key_values
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import Span
+from cassandra_storage.formats.rows.clustering import Clustering
+from cassandra_storage.formats.schema.partition_keys import partition_key_values
 from cdc_program.cassandra import PageUnreadableError, connect_raw
 from materializer.commands.audit.caught_up import find_caught_up
 from materializer.commands.audit.compare import CLOCK_SECONDS, Cause, ColumnPair, cause_of, judge, seen

@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.cql_types import type_text
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, VectorType
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.types.cql_types import type_text
+from cassandra_storage.formats.types.marshal import (
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    VectorType,
+)
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
 from tests.support.cdc_messages.strategies import NATIVE
@@ -17,7 +24,7 @@ from verify.oracle.cassandra_types import CassandraTypes, hexes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.rows import Cell, ComplexColumnData
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData
 from cdc_program.errors import CdcError
 from local_stack.clients import cql
 from local_stack.servers.cassandra_options import CassandraOptions

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.byte_comparable import clustering_encoder, path_encoder
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType
-from cassandra_storage.native_order import KEY_TYPES, path_form
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.byte_comparable import clustering_encoder, path_encoder
+from cassandra_storage.formats.types.marshal import (
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+)
+from cassandra_storage.formats.types.native_order import KEY_TYPES, path_form
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
 from materializer.rows.native_plan import type_form
@@ -18,8 +23,8 @@ from verify.oracle.type_values import TypeValues
 if TYPE_CHECKING:
     import random
 
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.schema import ColumnMetadata
+    from cassandra_storage.formats.schema.tables import ColumnMetadata
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_messages.avro_values import Encoder
 
 EMPTY, UNREADABLE, NOT_MINE = 1, 2, 3

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Row
-from cassandra_storage.schema_rows import tables_from_rows
-from cassandra_storage.vint import write_int
+from cassandra_storage.formats.primitives.vint import write_int
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.schema.schema_rows import tables_from_rows
 from cdc_messages import raw
 from cdc_program.settings import NodeSettings, PublisherSettings, Settings
 from publisher.kafka.sender import Refusal

@@ -6,8 +6,8 @@ import shutil
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from cassandra_files.sstables import read_statistics
-from cassandra_storage.token_ranges import WHOLE_RING, TokenRange
+from cassandra_storage.files.sstables import read_statistics
+from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING, TokenRange
 from cdc_messages import repairs, tables
 from cdc_messages.raw import decode
 from cdc_messages.snapshots import decode_step

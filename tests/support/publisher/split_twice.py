@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
 from cdc_messages import raw, tables
 from publisher.messages import Origin, split_into_messages
 from publisher.native_splitter import prepared_table
@@ -14,7 +14,7 @@ from tests.support.cassandra_storage.segment_builder import entry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_native.mutations import Table
     from publisher.schema import NodeSchema
 

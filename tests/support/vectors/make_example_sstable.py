@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 
-from cassandra_files.sstables import find_sstables
+from cassandra_storage.files.sstables import find_sstables
 from local_stack.clients import cql
 from local_stack.process.paths import project_root
 from local_stack.servers.cassandra import CassandraCluster

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     ListType,
     MapType,
@@ -20,7 +21,6 @@ from cassandra_storage.marshal import (
     UserType,
     VectorType,
 )
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.distinct_keys import distinct_check
 from cdc_messages.envelope import ChangeEncoder

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.native_order import KEY_TYPES
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import NativeType
+from cassandra_storage.formats.types.native_order import KEY_TYPES
 from cdc_messages.avro_values import NATIVE_ENCODERS
 from tests.support.materializer.native_forms import check_any_value, check_component, check_paths, check_value
 

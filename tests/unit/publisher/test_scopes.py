@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from cassandra_storage.vint import write_int
+from cassandra_storage.formats.primitives.vint import write_int
 from cdc_program.error_reference.scopes import SCOPES, Scope
 from cdc_program.errors import CdcError, Code
 from publisher import cdc_raw

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IMPORT_NAMES = {
-    "cassandra_commitlog",
-    "cassandra_files",
-    "cassandra_sstable",
     "cassandra_storage",
     "cdc_messages",
     "cdc_native",

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from fastavro import schemaless_reader
 
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import (
+    NO_LIVENESS,
+    DeletionTime,
+    LivenessInfo,
+    RowDeletion,
+)
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_messages import wire
 from cdc_messages.envelope import value_schema
 from cdc_messages.tables import message_key, to_json

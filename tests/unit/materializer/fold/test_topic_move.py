@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.deletion import DeletionTime
+from cassandra_storage.formats.rows.deletion import DeletionTime
 from cdc_messages.topics import Topic
 from cdc_program.errors import CdcError, Code
 from materializer.fold.chunk import fold_chunk

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cassandra_storage.marshal import NativeType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import NativeType, UserType
 from cdc_messages.tables import message_key, to_json
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 WIDER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
 RENAMED = replace(TABLE, clustering=(replace(TABLE.clustering[0], name="d"),))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings, Settings
 from cdc_program.snapshot_rows import RepairRequest

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_files.table_sstables import TableSSTables
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import WHOLE_RING
+from cassandra_storage.files.table_sstables import TableSSTables
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING
 from cdc_messages import tables
 from cdc_messages.raw import decode
 from publisher.raw_topics import RawTopic
@@ -22,7 +22,7 @@ from publisher.snapshot_messages import RowImages, SnapshotOrigin
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
-    from cassandra_storage.sstable_merge import Place
+    from cassandra_storage.formats.sstable.merge import Place
     from cdc_native.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
