@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bench.raw_load import MIXED, PLAIN, START_US, TTL, Load, new_key, new_row, text, time_uuid
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 
 if TYPE_CHECKING:

@@ -17,12 +17,7 @@ import click
 import lz4.frame
 
 from bench.hot_paths import SCHEMA_ID, raw_message
-from cassandra_storage.formats.primitives.vint import (
-    read_sized,
-    read_unsigned_vint,
-    write_sized,
-    write_vint,
-)
+from cassandra_storage.formats.primitives.vint import read_sized, read_unsigned_vint, write_sized, write_vint
 from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.header import (
     NO_COLUMNS,

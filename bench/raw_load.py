@@ -14,19 +14,8 @@ from confluent_kafka.admin import NewTopic
 from rich.progress import track
 
 from bench.topics import create_topics
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.formats.types.marshal import MapType, NativeType, SetType
 from cdc_messages.tables import message_key, to_json

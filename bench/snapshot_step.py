@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cassandra_storage.formats.sstable.merge import MergedPartition
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from publisher.snapshot.sending import Output

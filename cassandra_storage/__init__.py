@@ -28,33 +28,18 @@ if TYPE_CHECKING:
         SegmentReader,
         parse_cdc_index,
     )
-    from cassandra_storage.formats.errors import (
-        FormatError,
-        UnknownColumnError,
-        UnknownTableError,
-        UnsupportedError,
-    )
+    from cassandra_storage.formats.errors import FormatError, UnknownColumnError, UnknownTableError, UnsupportedError
     from cassandra_storage.formats.merge.purge import Purger
     from cassandra_storage.formats.merge.reconciliation import RowMerger, reconcile
     from cassandra_storage.formats.primitives.murmur3 import token
     from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound, Kind
-    from cassandra_storage.formats.rows.deletion import (
-        DeletionTime,
-        LivenessInfo,
-        RangeTombstone,
-        RowDeletion,
-    )
+    from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
     from cassandra_storage.formats.rows.mutation import read_mutation
     from cassandra_storage.formats.rows.partition import PartitionUpdate
     from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
     from cassandra_storage.formats.rows.unfiltered import Marker
     from cassandra_storage.formats.schema.cql_schema import parse_schema
-    from cassandra_storage.formats.schema.tables import (
-        ColumnKind,
-        ColumnMetadata,
-        DroppedColumn,
-        TableMetadata,
-    )
+    from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
     from cassandra_storage.formats.sstable.merge import MergedPartition
     from cassandra_storage.formats.sstable.reader import Partition
     from cassandra_storage.formats.types.cql_types import parse_type, type_text

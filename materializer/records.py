@@ -27,7 +27,7 @@ class TopicShape(NamedTuple):
     topic_id: str
 
 
-# cdc_messages.changes.RowChange or, where the native core has written the message, cdc_native.fold.EncodedChange.
+# cdc_messages.changes.RowChange, or cdc_native.fold.changes.EncodedChange if the native core has written the message.
 Change: TypeAlias = Any
 
 # A write's order key: its largest write timestamp, then its place in a commit log (host, segment, position, index). A

@@ -8,7 +8,7 @@ from cassandra_storage.formats.commitlog.segment import SegmentReader
 
 if TYPE_CHECKING:
     from cassandra_storage.formats.commitlog.segment import Event
-    from cdc_native.batches import Batch  # noqa: TC004 - it may not be compiled
+    from cdc_native.formats.batches import Batch  # noqa: TC004 - it may not be compiled
 
 
 class SplitEntries(NamedTuple):

@@ -12,12 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.files.segments import SegmentFile
-    from cassandra_storage.formats.commitlog.sections import (
-        Codecs,
-        Decompressor,
-        Decryptor,
-        EncryptionParameters,
-    )
+    from cassandra_storage.formats.commitlog.sections import Codecs, Decompressor, Decryptor, EncryptionParameters
     from cassandra_storage.formats.commitlog.segment import CdcIndex
     from cdc_program.settings import PublisherSettings
 

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.rows.deletion import NO_TIMESTAMP
-from cassandra_storage.formats.rows.mutation import (
-    first_table,
-    only_table,
-    partition_key,
-    split_mutation,
-)
+from cassandra_storage.formats.rows.mutation import first_table, only_table, partition_key, split_mutation
 from cassandra_storage.formats.rows.partition_update import read_partition_update
 from cdc_messages.raw import CONTROL_KINDS, TRUNCATION_KINDS, RawMessage, place_id
 from publisher.schema import PublishedTable

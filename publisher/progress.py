@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cassandra_storage.formats.commitlog.segment import CommitLogPosition
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from cdc_program.errors import CdcError
     from publisher.inflight import PendingPosition
     from publisher.messages import DecodedMutation

@@ -11,12 +11,7 @@ from uuid import UUID
 
 from cassandra_storage.formats.primitives.vint import write_sized
 from cassandra_storage.formats.rows.clustering_prefix import write_bound
-from cassandra_storage.formats.rows.deletion import (
-    NO_DELETION_TIME,
-    NO_TIMESTAMP,
-    DeletionTime,
-    RangeTombstone,
-)
+from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime, RangeTombstone
 from cassandra_storage.formats.rows.dropped_columns import columns_of_rows
 from cassandra_storage.formats.rows.header import (
     NO_COLUMNS,

@@ -13,12 +13,7 @@ from cassandra_storage.public_names import loader
 if TYPE_CHECKING:
     from cassandra_storage.files.codecs import SegmentCodecs
     from cassandra_storage.files.keystore import read_keys
-    from cassandra_storage.files.segments import (
-        OpenSegment,
-        SegmentFile,
-        list_segments,
-        read_segment,
-    )
+    from cassandra_storage.files.segments import OpenSegment, SegmentFile, list_segments, read_segment
     from cassandra_storage.files.sstables import (
         SSTable,
         SSTableFile,

@@ -1,4 +1,4 @@
-"""A table's SSTables as the native core reads and merges them (cdc_native.partitions, decision 0037)."""
+"""A table's SSTables as the native core reads and merges them (cdc_native.formats.partitions, decision 0037)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cassandra_storage.formats.types.native_order import key_form, path_form
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import cdc_native.sstables as core
+    import cdc_native.formats.sstables as core
     from cassandra_storage.files.sstables import SSTable
     from cassandra_storage.files.table_sstables import TableSSTables
     from cassandra_storage.formats.merge.purge import Purger
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.header import ColumnLayout, Columns
     from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
     from cassandra_storage.formats.sstable.merge import Place
-    from cdc_native.partitions import Merge
-    from cdc_native.plan import KeyForm
-    from cdc_native.row_images import RowImages
+    from cdc_native.formats.keys import KeyForm
+    from cdc_native.formats.partitions import Merge
+    from cdc_native.formats.row_images import RowImages
 
 MOST_COLUMNS = 63
 MOST_CLUSTERINGS = 16
@@ -43,7 +43,7 @@ class NativeTable:
     """
 
     def __init__(self, table: TableMetadata) -> None:
-        from cdc_native.sstables import RowShapes  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.formats.sstables import RowShapes  # noqa: PLC0415 - it may not be compiled
 
         codec = table_codec(table)
         self.table = table
@@ -69,7 +69,7 @@ class NativeTable:
         """The merge that TableSSTables.merged is, into row images. What its `fill` raises, `merged` raises in its own
         words, or NotNativeError.
         """
-        from cdc_native.partitions import Merge  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.formats.partitions import Merge  # noqa: PLC0415 - it may not be compiled
 
         sources: list[tuple[int, Callable[[int], core.SSTable]]] = [
             (source.first_token, partial(self._open, source.open_spans)) for source in sstables.sources(ranges, after)
@@ -82,7 +82,7 @@ class NativeTable:
         return Merge(images, sources, limits, place)
 
     def _open(self, open_spans: Callable[[], tuple[SSTable, Iterator[core.SpanData]]], index: int) -> core.SSTable:
-        from cdc_native.sstables import SSTable as NativeSSTable  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.formats.sstables import SSTable as NativeSSTable  # noqa: PLC0415 - it may not be compiled
 
         sstable, spans = open_spans()
         header, form = sstable.schema.header, sstable.file.descriptor.format

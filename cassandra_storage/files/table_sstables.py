@@ -16,20 +16,8 @@ from cassandra_storage.files.sstables import SSTable, list_sstables, read_statis
 from cassandra_storage.formats.errors import FormatError, UnsupportedError
 from cassandra_storage.formats.merge.purge import Purger
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
-from cassandra_storage.formats.primitives.token_ranges import (
-    MINIMUM,
-    WHOLE_RING,
-    Span,
-    TokenRange,
-    spans,
-)
-from cassandra_storage.formats.sstable.file_name import (
-    INDEX,
-    PARTITIONS,
-    ROWS,
-    SUMMARY,
-    parse_table_folder,
-)
+from cassandra_storage.formats.primitives.token_ranges import MINIMUM, WHOLE_RING, Span, TokenRange, spans
+from cassandra_storage.formats.sstable.file_name import INDEX, PARTITIONS, ROWS, SUMMARY, parse_table_folder
 from cassandra_storage.formats.sstable.merge import merge_sources
 from cassandra_storage.formats.sstable.partition_index import IndexEntry, find_before_in_trie, find_in_index
 from cassandra_storage.formats.sstable.versions import BTI
@@ -42,7 +30,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cassandra_storage.formats.sstable.merge import MergedPartition, Place
     from cassandra_storage.formats.sstable.reader import Partition
-    from cdc_native.sstables import SpanData
+    from cdc_native.formats.sstables import SpanData
 
 MURMUR3 = "org.apache.cassandra.dht.Murmur3Partitioner"
 _SNAPSHOTS = "snapshots"

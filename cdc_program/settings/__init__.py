@@ -12,13 +12,7 @@ from cdc_program.settings.job import JobSettings
 from cdc_program.settings.materializer import MaterializerSettings
 from cdc_program.settings.publisher import PublisherSettings
 from cdc_program.settings.schematizer import SchematizerSettings
-from cdc_program.settings.shared import (
-    CassandraSettings,
-    KafkaSettings,
-    LogSettings,
-    NodeSettings,
-    RegistrySettings,
-)
+from cdc_program.settings.shared import CassandraSettings, KafkaSettings, LogSettings, NodeSettings, RegistrySettings
 from cdc_program.settings.transformer import TransformerSettings
 
 

@@ -26,7 +26,7 @@ from materializer.rows.topic_ids import check_topic_ids
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_native.updates import PlainUpdate
+    from cdc_native.fold.updates import PlainUpdate
     from materializer.fold.clock import RunClock
     from materializer.fold.result import ChunkResult
     from materializer.fold.table import TableFold

@@ -22,16 +22,16 @@ from materializer.rows.row_codec import RowCodec, with_dropped_columns
 from materializer.rows.row_image import RowImager
 
 if IS_NATIVE:
-    from cdc_native.fold import Fold
-    from cdc_native.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
+    from cdc_native.fold.fold import Fold
+    from cdc_native.fold.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_messages.changes import RowImage
-    from cdc_native.changes import EncodedChange
-    from cdc_native.plan import Plan
+    from cdc_native.fold.changes import EncodedChange
+    from cdc_native.fold.plan import Plan
     from materializer.fold.clock import RunClock
     from materializer.fold.partition import Event, TableTools
     from materializer.fold.row_updates import OnUnreadable

@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    NO_ROW_DELETION,
-    NO_TIMESTAMP,
-    DeletionTime,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, NO_ROW_DELETION, NO_TIMESTAMP, DeletionTime
 from cassandra_storage.formats.rows.row import Row
 from materializer.fold.partition import RANGES_AT_ONCE, Event, PartitionFold, TableTools
 from materializer.rows.continuation import FanOut

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.errors import FormatError
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    NO_TIMESTAMP,
-    DeletionTime,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
 from cassandra_storage.formats.rows.dropped_columns import without_dropped
 from cassandra_storage.formats.rows.row import Row
 from cdc_messages.changes import RowChange, Source

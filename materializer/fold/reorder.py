@@ -10,14 +10,7 @@ from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.records import Arrival, Order, RawRecord, RowUpdate, UnreadableError
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.format_version import FORMAT_VERSION, check_version
-from materializer.rows.keys import (
-    REORDER,
-    REORDER_TIMER,
-    REORDER_TIMER_END,
-    reorder_prefix,
-    split_timer_key,
-    timer_key,
-)
+from materializer.rows.keys import REORDER, REORDER_TIMER, REORDER_TIMER_END, reorder_prefix, split_timer_key, timer_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.partition import PartitionUpdate
     from cassandra_storage.formats.rows.row import Row
     from cassandra_storage.formats.schema.tables import TableMetadata
-    from cdc_native.updates import PlainUpdate
+    from cdc_native.fold.updates import PlainUpdate
     from materializer.fold.gaps import IncompletePartitions
     from materializer.fold.native_fold import AnyArrival
     from materializer.fold.truncations import Truncations

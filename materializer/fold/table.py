@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cassandra_storage.formats.rows.deletion import DeletionTime
-    from cdc_native.plan import Plan
+    from cdc_native.fold.plan import Plan
     from materializer.fold.publishers import PublisherWatermarks
     from materializer.fold.repairs import Repair
     from materializer.records import Arrival, RowUpdate

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from materializer.rows.settings import FoldSettings
 
 
-_CELL_BYTES = 10  # of a cell's times and lengths; as in cdc_native.rows
+_CELL_BYTES = 10  # of a cell's times and lengths; as in cdc_native.formats.rows
 
 
 class BudgetSpentError(Exception):

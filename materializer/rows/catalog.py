@@ -15,7 +15,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.rows.native_plan import build_plan
 
 if TYPE_CHECKING:
-    from cdc_native.plan import Plan  # noqa: TC004 - it may not be compiled
+    from cdc_native.fold.plan import Plan  # noqa: TC004 - it may not be compiled
 
 
 class SchemaId(NamedTuple):

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    NO_DELETION_TIME,
-    NO_LIVENESS,
-    NO_ROW_DELETION,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, NO_LIVENESS, NO_ROW_DELETION
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData
 
 if TYPE_CHECKING:

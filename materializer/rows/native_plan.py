@@ -30,7 +30,7 @@ from cdc_messages.distinct_keys import distinct_check
 from materializer.rows.row_codec import with_dropped_columns
 
 try:
-    from cdc_native.plan import Plan
+    from cdc_native.fold.plan import Plan
 
     IS_NATIVE = os.environ.get("CDC_NATIVE") != "0"
 except ImportError:
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.header import Columns
     from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
     from cdc_messages.envelope import ChangeEncoder
-    from cdc_native.plan import KeyForm, TypeForm
+    from cdc_native.fold.plan import TypeForm
+    from cdc_native.formats.keys import KeyForm
     from materializer.rows.catalog import SchemaId
 
 MOST_COLUMNS = 63

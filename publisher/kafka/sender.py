@@ -14,7 +14,7 @@ from publisher.kafka.errors import kafka_error
 from publisher.kafka.producers import BY_KEY, open_producer
 
 if TYPE_CHECKING:
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from cdc_program.settings import KafkaSettings
     from publisher.kafka.producers import Report
 

@@ -22,7 +22,7 @@ from publisher.schema import NodeSchema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from cdc_program.settings import Settings
     from publisher.messages import OutgoingMessage
     from publisher.raw_topics import RawTopic

@@ -26,12 +26,7 @@ from cassandra_storage.files.sstables import read_statistics
 from cassandra_storage.files.table_sstables import DamagedTableError, TableSSTables, table_files
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
-from cassandra_storage.formats.primitives.token_ranges import (
-    MAXIMUM,
-    MINIMUM,
-    Span,
-    spans,
-)
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span, spans
 from cdc_messages.repairs import RepairStep
 from cdc_program.errors import CdcError, Code
 from cdc_program.snapshot_rows import SnapshotRows, datacenter_hosts

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.deletion import RangeTombstone
     from cassandra_storage.formats.rows.unfiltered import Unfiltered
     from cassandra_storage.formats.sstable.merge import MergedPartition
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.messages import OutgoingMessage
     from publisher.snapshot_messages import RowImages
 

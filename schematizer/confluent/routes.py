@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from schematizer.confluent import requests
-from schematizer.confluent.requests import (  # noqa: TC001 - FastAPI reads annotations
-    Body,
-    DeletedQuery,
-    PageQuery,
-    SchemaId,
-    SearchQuery,
-    Subject,
-)
+from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, SchemaId, SearchQuery, Subject  # noqa: TC001 - FastAPI reads annotations
 from schematizer.confluent.responses import SchemaResponse
 from schematizer.model.registry_tables import GLOBAL
 

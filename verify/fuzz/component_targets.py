@@ -12,15 +12,7 @@ from cassandra_storage.files.table_sstables import find_partition
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.sstable.compression_info import parse_compression_info
-from cassandra_storage.formats.sstable.file_name import (
-    COMPRESSION_INFO,
-    DIGEST,
-    INDEX,
-    PARTITIONS,
-    ROWS,
-    SUMMARY,
-    TOC,
-)
+from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, DIGEST, INDEX, PARTITIONS, ROWS, SUMMARY, TOC
 from tests.support.vectors import indexed_sstables, sstables
 from verify.fuzz.target import SEED_BYTES, Target, folder, is_read
 

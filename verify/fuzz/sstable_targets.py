@@ -10,13 +10,7 @@ from cassandra_storage.files.sstables import SSTable, SSTableFile
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.schema.cql_schema import parse_schema
 from cassandra_storage.formats.schema.tables import TableMetadata
-from cassandra_storage.formats.sstable.file_name import (
-    COMPRESSION_INFO,
-    CRC,
-    DATA,
-    STATISTICS,
-    parse_name,
-)
+from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, CRC, DATA, STATISTICS, parse_name
 from cassandra_storage.formats.sstable.header import SSTableSchema
 from cassandra_storage.formats.sstable.metadata import parse_statistics
 from cassandra_storage.formats.sstable.reader import SSTableReader

@@ -27,14 +27,7 @@ from tests.support.cassandra_storage.split_parts import joined
 from tests.support.vectors.load import FOLDER
 from verify.fuzz.component_targets import component_list, compression_info, sstable_index
 from verify.fuzz.segment_targets import coded, descriptor, entry, index, section, segment
-from verify.fuzz.sstable_targets import (
-    cql_schema,
-    sstable_files,
-    sstable_name,
-    sstable_rows,
-    statistics,
-    type_name,
-)
+from verify.fuzz.sstable_targets import cql_schema, sstable_files, sstable_name, sstable_rows, statistics, type_name
 from verify.fuzz.target import Target, first_mutations, is_read
 from verify.oracle.type_values import COMPARABLE, KEYSPACE, USER_TYPES, TypeValues
 

@@ -21,12 +21,12 @@ from cassandra_storage.formats.types.native_order import KEY_TYPES
 from cassandra_storage.formats.versions import VERSION_40, VERSION_50, VERSION_3014
 from cdc_messages import raw
 from cdc_messages.tables import canonical, digest
-from cdc_native.batches import Batch
-from cdc_native.changelog import encode_body as native_body
-from cdc_native.fold import Fold
-from cdc_native.mutations import MutationSplitter
-from cdc_native.plan import Plan
-from cdc_native.updates import decode, in_write_order, mutation_end, of_new_hosts
+from cdc_native.fold.changelog import encode_body as native_body
+from cdc_native.fold.fold import Fold
+from cdc_native.fold.plan import Plan
+from cdc_native.fold.updates import decode, in_write_order, mutation_end, of_new_hosts
+from cdc_native.formats.batches import Batch
+from cdc_native.formats.mutations import MutationSplitter
 from cdc_program.errors import CdcError
 from materializer.fold import native_fold
 from materializer.fold.chunk import fold_chunk

@@ -22,12 +22,7 @@ from uuid import UUID
 from cassandra_storage.files.table_sstables import DamagedTableError, TableSSTables, table_files
 from cassandra_storage.formats.merge.purge import Purger
 from cassandra_storage.formats.merge.range_merge import with_ranges
-from cassandra_storage.formats.primitives.token_ranges import (
-    MAXIMUM,
-    MINIMUM,
-    TokenRange,
-    spans,
-)
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, TokenRange, spans
 from cassandra_storage.formats.rows.deletion import LIVE, NO_TIMESTAMP
 from cassandra_storage.formats.rows.partition import PartitionUpdate
 from cassandra_storage.formats.rows.partition_update import SingleRowUpdate

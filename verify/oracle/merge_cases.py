@@ -17,12 +17,7 @@ from cassandra_storage.formats.rows.deletion import (
     LivenessInfo,
     RowDeletion,
 )
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from verify.oracle.merge_wire import (
     COUNTER,
     DECIMAL_SET,

@@ -7,20 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, UserType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,13 +21,7 @@ from cassandra_storage.formats.rows.byte_comparable import (
 from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.cql_types import parse_type, type_text
-from cassandra_storage.formats.types.marshal import (
-    CqlType,
-    ListType,
-    MapType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, SetType, UserType
 from local_stack.servers.cassandra_versions import VERSIONS
 from verify.oracle.type_orders import TypeOrders
 from verify.oracle.type_values import COMPARABLE, KEYSPACE, USER_TYPES, TypeValues

@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING
 from cassandra_storage.public_names import loader
 
 if TYPE_CHECKING:
-    from cassandra_storage.commands.commitlog.mutations import (
-        Damaged,
-        Decoded,
-        MutationReader,
-        SizedUpdate,
-        Undecoded,
-    )
+    from cassandra_storage.commands.commitlog.mutations import Damaged, Decoded, MutationReader, SizedUpdate, Undecoded
     from cassandra_storage.commands.commitlog.schemas import Schemas
-    from cassandra_storage.commands.commitlog.segments import (
-        SegmentEnd,
-        SegmentFile,
-        SegmentWalk,
-        find_segments,
-    )
+    from cassandra_storage.commands.commitlog.segments import SegmentEnd, SegmentFile, SegmentWalk, find_segments
 
 __all__ = [
     "Damaged",

@@ -18,12 +18,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from zlib import crc32
 
-from cassandra_storage.formats.commitlog.sections import (
-    Codecs,
-    EncryptionParameters,
-    NoCodecs,
-    section_decoder,
-)
+from cassandra_storage.formats.commitlog.sections import Codecs, EncryptionParameters, NoCodecs, section_decoder
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.versions import commit_log_format
 

@@ -9,24 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.errors import FormatError
-from cassandra_storage.formats.json_forms.values import (
-    Json,
-    hexadecimal,
-    raw,
-    value_json,
-)
+from cassandra_storage.formats.json_forms.values import Json, hexadecimal, raw, value_json
 from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TTL
 from cassandra_storage.formats.rows.row import Cell
 from cassandra_storage.formats.schema.partition_keys import partition_key_values
 from cassandra_storage.formats.types import counter
 from cassandra_storage.formats.types.cql_types import type_text
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, UserType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,12 +17,7 @@ from cassandra_storage.formats.rows.deletion import (
     NO_TTL,
     DeletionTime,
 )
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import Marker
 
 if TYPE_CHECKING:

@@ -21,12 +21,7 @@ from cassandra_storage.formats.rows.deletion import (
     DeletionTime,
     LivenessInfo,
 )
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.types import counter
 
 if TYPE_CHECKING:

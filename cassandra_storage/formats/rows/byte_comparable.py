@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound, Kind
-from cassandra_storage.formats.types.byte_source import (
-    NATIVE_ENCODERS,
-    ByteEncoder,
-    invert,
-    lexical_uuid,
-)
+from cassandra_storage.formats.types.byte_source import NATIVE_ENCODERS, ByteEncoder, invert, lexical_uuid
 from cassandra_storage.formats.types.marshal import (
     LEXICAL_UUID_TYPE,
     CqlType,

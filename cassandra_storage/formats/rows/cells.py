@@ -9,12 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.primitives.vint import SIZES, read_sized, write_sized
-from cassandra_storage.formats.rows.clustering_prefix import (
-    VARIABLE,
-    read_value,
-    skip_value,
-    write_value,
-)
+from cassandra_storage.formats.rows.clustering_prefix import VARIABLE, read_value, skip_value, write_value
 from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL
 from cassandra_storage.formats.rows.header import (
     decode_local_deletion_time,

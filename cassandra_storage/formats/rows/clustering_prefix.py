@@ -7,12 +7,7 @@ Functions may raise IndexError at the buffer's end; their callers in this packag
 from __future__ import annotations
 
 from cassandra_storage.formats.errors import FormatError
-from cassandra_storage.formats.primitives.vint import (
-    read_sized,
-    read_unsigned_vint,
-    write_sized,
-    write_unsigned_vint,
-)
+from cassandra_storage.formats.primitives.vint import read_sized, read_unsigned_vint, write_sized, write_unsigned_vint
 from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound, Kind
 
 VARIABLE = -1  # AbstractType.VARIABLE_LENGTH

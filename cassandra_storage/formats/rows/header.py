@@ -19,20 +19,10 @@ from cassandra_storage.formats.primitives.vint import (
     write_unsigned_vint,
 )
 from cassandra_storage.formats.rows.clustering_prefix import VARIABLE
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    NO_DELETION_TIME,
-    NO_TIMESTAMP,
-    DeletionTime,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.formats.types.marshal import NativeType, fixed_length
-from cassandra_storage.formats.versions import (
-    NO_DELETION_TIMES,
-    VERSION_50,
-    MessagingFormat,
-    messaging_format,
-)
+from cassandra_storage.formats.versions import NO_DELETION_TIMES, VERSION_50, MessagingFormat, messaging_format
 
 _COUNTER = NativeType("counter")
 _TIMESTAMP_EPOCH = 1_442_880_000_000_000  # EncodingStats: 2015-09-22 00:00 UTC, µs

@@ -12,12 +12,7 @@ from enum import Enum
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from cassandra_storage.formats.errors import (
-    AmbiguousError,
-    FormatError,
-    UnknownColumnError,
-    UnknownTableError,
-)
+from cassandra_storage.formats.errors import AmbiguousError, FormatError, UnknownColumnError, UnknownTableError
 from cassandra_storage.formats.rows.dropped_columns import as_if_not_dropped, cell_by_cell, without_dropped
 from cassandra_storage.formats.rows.mutation import read_count
 from cassandra_storage.formats.rows.partition_update import columns_of, read_partition_update

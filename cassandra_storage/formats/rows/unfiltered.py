@@ -43,12 +43,7 @@ from cassandra_storage.formats.rows.header import (
     write_timestamp,
     write_ttl,
 )
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 
 if TYPE_CHECKING:
     from cassandra_storage.formats.rows.header import ColumnLayout, SerializationHeader

@@ -8,13 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
 
-from cassandra_storage.formats.types.marshal import (
-    CqlType,
-    ListType,
-    MapType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, SetType, UserType
 
 VIEW = "view"  # among the flags of a materialized view: ours, as system_schema has views in a table of their own
 

@@ -13,12 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cassandra_storage.formats.errors import UnsupportedError
-from cassandra_storage.formats.versions import (
-    VERSION_40,
-    VERSION_50,
-    MessagingFormat,
-    messaging_format,
-)
+from cassandra_storage.formats.versions import VERSION_40, VERSION_50, MessagingFormat, messaging_format
 
 BIG, BTI = "big", "bti"
 UPGRADE = "run nodetool upgradesstables on a node that reads it"

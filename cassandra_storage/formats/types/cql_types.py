@@ -23,12 +23,7 @@ from cassandra_storage.formats.types.marshal import (
     VectorType,
 )
 from cassandra_storage.formats.types.serializers import NATIVE_DECODERS
-from cassandra_storage.formats.types.type_tokens import (
-    DEEPEST,
-    LARGEST_DIMENSION,
-    TypeTokens,
-    frozen,
-)
+from cassandra_storage.formats.types.type_tokens import DEEPEST, LARGEST_DIMENSION, TypeTokens, frozen
 
 _TOKEN = re.compile(
     r"""\s*(?:

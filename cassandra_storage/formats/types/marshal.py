@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.primitives.vint import read_unsigned_vint, write_unsigned_vint
-from cassandra_storage.formats.types.serializers import (
-    NATIVE_DECODERS,
-    BigDecimal,
-    Decoder,
-    Duration,
-)
+from cassandra_storage.formats.types.serializers import NATIVE_DECODERS, BigDecimal, Decoder, Duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

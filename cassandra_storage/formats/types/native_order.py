@@ -1,20 +1,13 @@
-"""The native core's order of values: the kinds of its keys (cdc_native.keys)."""
+"""The native core's order of values: the kinds of its keys (cdc_native.formats.keys)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.formats.types.marshal import (
-    CqlType,
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, NativeType, SetType, UserType
 
 if TYPE_CHECKING:
-    from cdc_native.plan import KeyForm
+    from cdc_native.formats.keys import KeyForm
 
 # Of native types: the kind of their keys, and the bytes of a value.
 KEY_TYPES: dict[str, tuple[str, int]] = {

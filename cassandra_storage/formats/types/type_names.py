@@ -21,12 +21,7 @@ from cassandra_storage.formats.types.marshal import (
     UserType,
     VectorType,
 )
-from cassandra_storage.formats.types.type_tokens import (
-    DEEPEST,
-    LARGEST_DIMENSION,
-    TypeTokens,
-    frozen,
-)
+from cassandra_storage.formats.types.type_tokens import DEEPEST, LARGEST_DIMENSION, TypeTokens, frozen
 
 _PACKAGE = "org.apache.cassandra.db.marshal."
 _NATIVE = {

@@ -6,13 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.errors import FormatError
-from cassandra_storage.formats.types.marshal import (
-    CqlType,
-    ListType,
-    MapType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, SetType, UserType
 
 if TYPE_CHECKING:
     import re

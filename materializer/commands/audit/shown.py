@@ -13,12 +13,7 @@ from cassandra_storage.formats.rows.clustering import Clustering
 from cassandra_storage.formats.rows.row import Cell
 from cassandra_storage.formats.schema.compact_tables import as_selected
 from cassandra_storage.formats.types.cql_types import quoted_if_needed
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, SetType, UserType
 from materializer.rows.row_image import RowImager
 
 if TYPE_CHECKING:

@@ -15,12 +15,7 @@ from cdc_messages.topics import partition_for
 from materializer.fold.publishers import PublisherWatermark, decode_watermark, encode_watermark
 from materializer.fold.schema_change import read_shown
 from materializer.fold.snapshots import SnapshotProgress, encode_progress, least_far, read_snapshots, snapshot_key
-from materializer.fold.truncations import (
-    TruncationState,
-    encode_truncations,
-    merged_truncations,
-    read_truncations,
-)
+from materializer.fold.truncations import TruncationState, encode_truncations, merged_truncations, read_truncations
 from materializer.records import RawRecord
 from materializer.rows.catalog import SchemaId
 from materializer.rows.keys import (

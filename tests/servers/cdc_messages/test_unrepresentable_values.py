@@ -8,14 +8,7 @@ import pytest
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.types.cql_types import type_text
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    TupleType,
-    VectorType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, TupleType, VectorType
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
 from tests.support.cdc_messages.strategies import NATIVE

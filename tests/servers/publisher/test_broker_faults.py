@@ -7,12 +7,7 @@ from random import randbytes
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from cdc_messages.topics import raw_topic, tables_topic
 from local_stack.servers.kafka import KafkaBroker

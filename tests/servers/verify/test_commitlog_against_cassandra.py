@@ -18,12 +18,7 @@ from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentR
 from cassandra_storage.formats.rows.deletion import NO_LIVENESS, NO_ROW_DELETION
 from cassandra_storage.formats.rows.mutation import split_mutation
 from cassandra_storage.formats.rows.partition_update import read_partition_update
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.schema.tables import TableMetadata
 from local_stack.servers.cassandra import CassandraCluster
 from tests.support.cassandra_storage.split_parts import is_rewritten

@@ -17,12 +17,7 @@ import pytest
 
 from cassandra_storage.formats.merge import reconciliation as merge
 from cassandra_storage.formats.rows import deletion
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.types import counter
 from verify.oracle.merge_cases import RowMaker

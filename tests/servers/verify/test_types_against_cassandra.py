@@ -23,13 +23,7 @@ from cassandra_storage.formats.schema.schema_rows import in_order
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.counter import merge_contexts, total
 from cassandra_storage.formats.types.cql_types import parse_type, type_text
-from cassandra_storage.formats.types.marshal import (
-    LEXICAL_UUID_TYPE,
-    BigDecimal,
-    Duration,
-    decoder,
-    fixed_length,
-)
+from cassandra_storage.formats.types.marshal import LEXICAL_UUID_TYPE, BigDecimal, Duration, decoder, fixed_length
 from verify.oracle.cassandra_types import CassandraTypes, hexes
 from verify.oracle.order_check import keys_of, random_clusterings
 from verify.oracle.type_values import COMPARABLE, KEYSPACE, USER_TYPES, TypeValues

@@ -11,18 +11,8 @@ from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo
 from cassandra_storage.formats.rows.header import EncodingStats, SerializationHeader, write_stats
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import write_row
-from cassandra_storage.formats.schema.tables import (
-    ColumnKind,
-    ColumnMetadata,
-    DroppedColumn,
-    TableMetadata,
-)
-from cassandra_storage.formats.types.marshal import (
-    MapType,
-    NativeType,
-    TupleType,
-    UserType,
-)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.marshal import MapType, NativeType, TupleType, UserType
 from cassandra_storage.formats.versions import VERSION_3014
 
 if TYPE_CHECKING:

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.formats.merge.reconciliation import RowMerger
 from cassandra_storage.formats.rows.byte_comparable import bound_keys, clustering_encoder
 from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, RangeTombstone
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.types.counter import total
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, SetType, UserType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -23,12 +23,7 @@ from cassandra_storage.formats.rows.deletion import (
     LivenessInfo,
     RowDeletion,
 )
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import Marker, Unfiltered
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.formats.sstable.merge import Place

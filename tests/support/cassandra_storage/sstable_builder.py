@@ -10,12 +10,7 @@ from cassandra_storage.formats.rows.clustering_prefix import write_bound
 from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, DeletionTime
 from cassandra_storage.formats.rows.header import write_deletion_time
 from cassandra_storage.formats.rows.row import Row
-from cassandra_storage.formats.rows.unfiltered import (
-    Marker,
-    parse_marker_head,
-    parse_row_head,
-    write_row,
-)
+from cassandra_storage.formats.rows.unfiltered import Marker, parse_marker_head, parse_row_head, write_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,12 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.schema.schema_rows import in_order
-from cassandra_storage.formats.schema.tables import (
-    ColumnKind,
-    ColumnMetadata,
-    DroppedColumn,
-    TableMetadata,
-)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.formats.types.marshal import (
     CqlType,
     CustomType,

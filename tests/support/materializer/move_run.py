@@ -14,12 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastavro import schemaless_reader
 
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_messages import wire
 from cdc_messages.envelope import key_schema, value_schema

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.rows.byte_comparable import clustering_encoder, path_encoder
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType
 from cassandra_storage.formats.types.native_order import KEY_TYPES, path_form
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
@@ -32,7 +27,7 @@ EMPTY, UNREADABLE, NOT_MINE = 1, 2, 3
 
 def check_value(type_: CqlType, value: bytes) -> bool:
     """Whether it is a value of the type. A key column's is encoded as it is, any other in its one form."""
-    from cdc_native import values  # noqa: PLC0415 - it may not be compiled
+    from cdc_native.fold import values  # noqa: PLC0415 - it may not be compiled
 
     encode, form = AvroTypes("a").column("c", type_).encode, value_form(type_)
     of_key = values.encode(type_form(type_, is_key=True), value)
@@ -57,7 +52,7 @@ def check_any_value(rng: random.Random) -> bool:
 
 def check_component(column: ColumnMetadata, value: bytes | None) -> bool:
     """Whether it is a value of the clustering column, whose type is one of KEY_TYPES."""
-    from cdc_native import keys  # noqa: PLC0415 - it may not be compiled
+    from cdc_native.formats import keys  # noqa: PLC0415 - it may not be compiled
 
     assert isinstance(column.type, NativeType)
     try:
@@ -71,7 +66,7 @@ def check_component(column: ColumnMetadata, value: bytes | None) -> bool:
 
 def check_paths(rng: random.Random, name: str) -> bool:
     """The order of two paths of sets, maps and lists of a native type; whether all are paths."""
-    from cdc_native import keys  # noqa: PLC0415 - it may not be compiled
+    from cdc_native.formats import keys  # noqa: PLC0415 - it may not be compiled
 
     types = TypeValues(rng, is_plain=False)
     of, are_paths = NativeType(name), True

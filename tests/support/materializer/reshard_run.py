@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from tests.support.materializer.brute_model import Write
-from tests.support.materializer.fold_checks import (
-    NEVER_PURGE,
-)
+from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.raw_builder import int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, PARTITIONS
 

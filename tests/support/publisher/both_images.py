@@ -11,12 +11,7 @@ from uuid import UUID
 from cassandra_storage.files.table_sstables import DamagedTableError
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
-from cassandra_storage.formats.primitives.token_ranges import (
-    MAXIMUM,
-    MINIMUM,
-    WHOLE_RING,
-    spans,
-)
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, spans
 from cassandra_storage.formats.rows.header import EncodingStats, SerializationHeader
 from cassandra_storage.formats.sstable.merge import Place, merge_sources
 from cassandra_storage.formats.sstable.reader import SSTableReader
@@ -42,8 +37,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cassandra_storage.formats.sstable.merge import MergedPartition
     from cassandra_storage.formats.sstable.reader import Partition
-    from cdc_native.batches import Batch
-    from cdc_native.sstables import SpanData
+    from cdc_native.formats.batches import Batch
+    from cdc_native.formats.sstables import SpanData
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from tests.support.cassandra_storage.merged_tables import Case

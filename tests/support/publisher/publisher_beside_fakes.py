@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from cdc_program.errors import CdcError
     from publisher.inflight import PendingMessages
     from tests.support.publisher.schema_rows import SchemaRows

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pytest
 
     from cdc_messages.repairs import RepairStep
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from tests.support.vectors.indexed_sstables import IndexedVectors

@@ -19,14 +19,7 @@ from uuid import UUID
 
 from cassandra_storage.files.sstables import find_sstables
 from cassandra_storage.formats.schema.tables import TableMetadata
-from cassandra_storage.formats.sstable.file_name import (
-    COMPRESSION_INFO,
-    CRC,
-    DATA,
-    DIGEST,
-    STATISTICS,
-    TOC,
-)
+from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
 from cdc_messages.tables import from_json
 from tests.support.vectors.load import FOLDER
 from tests.support.workload.recorded import SCHEMA, load_schema

@@ -18,18 +18,8 @@ from hypothesis import strategies as st
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.schema.partition_keys import partition_key_values
-from cassandra_storage.formats.schema.tables import (
-    ColumnKind,
-    ColumnMetadata,
-    DroppedColumn,
-    TableMetadata,
-)
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    NativeType,
-    SetType,
-    TupleType,
-)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.marshal import ListType, NativeType, SetType, TupleType
 from cdc_messages import envelope, tables, wire
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.envelope import ChangeEncoder, key_schema, value_schema

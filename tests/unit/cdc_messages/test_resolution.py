@@ -8,15 +8,7 @@ from itertools import product
 import pytest
 
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.formats.types.marshal import (
-    CqlType,
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    TupleType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType
 from cdc_messages.envelope import value_schema
 from cdc_messages.resolution import can_read
 from schematizer.avro_schemas.compatibility import Level, conflicts

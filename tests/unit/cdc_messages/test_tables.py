@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.formats.schema.tables import (
-    ColumnKind,
-    ColumnMetadata,
-    DroppedColumn,
-    TableMetadata,
-)
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    NativeType,
-    UserType,
-)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, UserType
 from cdc_messages import tables
 from cdc_messages.errors import MessageError
 from tests.support.cdc_messages.strategies import tables as table_metadata

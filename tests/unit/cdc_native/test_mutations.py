@@ -21,12 +21,7 @@ from cassandra_storage.formats.rows.header import EncodingStats, SerializationHe
 from cassandra_storage.formats.rows.partition import PartitionUpdate
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.schema.schema_rows import in_order
-from cassandra_storage.formats.schema.tables import (
-    ColumnKind,
-    ColumnMetadata,
-    DroppedColumn,
-    TableMetadata,
-)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.formats.types.counter import clear_marked
 from cassandra_storage.formats.types.marshal import NativeType
 from cassandra_storage.formats.versions import VERSION_40, VERSION_50, VERSION_3014
@@ -41,8 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-batches = pytest.importorskip("cdc_native.batches", reason="the native core is not compiled: test_compiled says so")
-mutations = pytest.importorskip("cdc_native.mutations", reason="the native core is not compiled: test_compiled says so")
+batches = pytest.importorskip(
+    "cdc_native.formats.batches", reason="the native core is not compiled: test_compiled says so"
+)
+mutations = pytest.importorskip(
+    "cdc_native.formats.mutations", reason="the native core is not compiled: test_compiled says so"
+)
 
 VERSIONS = st.sampled_from((VERSION_3014, VERSION_40, VERSION_50))
 POSITIONS = st.integers(0, 2**31 - 1)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import cimpl
 
-pytest.importorskip("cdc_native.plan", reason="the native core is not compiled: test_compiled says so")
+pytest.importorskip("cdc_native.fold.plan", reason="the native core is not compiled: test_compiled says so")
 
-from cdc_native.batches import Batch
-from cdc_native.changelog import encode_body
-from cdc_native.changes import EncodedChange
-from cdc_native.fold import Fold
-from cdc_native.keys import component
-from cdc_native.mutations import MutationSplitter
-from cdc_native.plan import Plan
-from cdc_native.producer import Producer
-from cdc_native.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
-from cdc_native.values import encode
+from cdc_native.fold.changelog import encode_body
+from cdc_native.fold.changes import EncodedChange
+from cdc_native.fold.fold import Fold
+from cdc_native.fold.plan import Plan
+from cdc_native.fold.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
+from cdc_native.fold.values import encode
+from cdc_native.formats.batches import Batch
+from cdc_native.formats.keys import component
+from cdc_native.formats.mutations import MutationSplitter
+from cdc_native.kafka.producer import Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

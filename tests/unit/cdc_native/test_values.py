@@ -14,8 +14,8 @@ from cassandra_storage.formats.types.native_order import KEY_TYPES
 from cdc_messages.avro_values import NATIVE_ENCODERS
 from tests.support.materializer.native_forms import check_any_value, check_component, check_paths, check_value
 
-keys = pytest.importorskip("cdc_native.keys")
-values = pytest.importorskip("cdc_native.values")
+keys = pytest.importorskip("cdc_native.formats.keys")
+values = pytest.importorskip("cdc_native.fold.values")
 
 
 GROUPS = st.lists(st.sampled_from(["0000", "0001", "ffff", "0a0b"]), min_size=8, max_size=8)

@@ -11,12 +11,7 @@ import pytest
 
 from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cassandra_storage.formats.primitives.vint import write_int, write_sized
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.header import SerializationHeader, write_deletion_time, write_stats
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.rows.unfiltered import write_row

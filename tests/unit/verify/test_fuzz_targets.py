@@ -21,13 +21,7 @@ from cassandra_storage.formats.rows.partition_update import read_partition_updat
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.formats.types.counter import merge_contexts
 from cassandra_storage.formats.types.cql_types import UserTypeDefinition, parse_type
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    NativeType,
-    TupleType,
-    decode,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, TupleType, decode
 from cassandra_storage.formats.versions import VERSION_40
 from tests.support.cassandra_storage.files.coded import CODECS
 from verify.fuzz.mutate import mutated

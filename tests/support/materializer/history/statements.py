@@ -17,12 +17,7 @@ from cassandra_storage.formats.rows.deletion import (
 )
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.schema.tables import ColumnMetadata
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, SetType, UserType
 from cdc_messages.raw import Kind as MessageKind
 from tests.support.materializer.history.plain_table import STATIC, Count, DeletedRange, Place, PlainCell, PlainTable
 from tests.support.materializer.history.steps import Delete, Op, Write

@@ -11,20 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.files.codecs import SegmentCodecs
-from cassandra_storage.formats.commitlog.segment import (
-    CommitLogEntry,
-    CorruptEntry,
-    Event,
-    SegmentReader,
-)
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, CorruptEntry, Event, SegmentReader
 from cassandra_storage.formats.errors import FormatError, UnsupportedError
-from tests.support.cassandra_storage.files.coded import (
-    CODECS,
-    ENCRYPTION,
-    FORMS,
-    Form,
-    lz4,
-)
+from tests.support.cassandra_storage.files.coded import CODECS, ENCRYPTION, FORMS, Form, lz4
 from tests.support.cassandra_storage.segment_builder import NAME, coded_segment, descriptor, entry, ints, marker
 
 MUTATIONS = st.lists(st.lists(st.binary(min_size=10, max_size=60), max_size=6), max_size=4)

@@ -10,23 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.files.sstables import (
-    SSTable,
-    SSTableFile,
-    find_sstables,
-    list_sstables,
-    verify_digest,
-)
+from cassandra_storage.files.sstables import SSTable, SSTableFile, find_sstables, list_sstables, verify_digest
 from cassandra_storage.formats.errors import FormatError, UnsupportedError
 from cassandra_storage.formats.rows.row import Row
-from cassandra_storage.formats.sstable.file_name import (
-    COMPRESSION_INFO,
-    CRC,
-    DATA,
-    DIGEST,
-    STATISTICS,
-    TOC,
-)
+from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
 from cassandra_storage.formats.sstable.versions import known_formats
 from tests.support.vectors import sstables
 from verify.oracle.sstable_oracle import judge_sstable

@@ -20,31 +20,14 @@ import pytest
 
 from cassandra_storage.files import table_sstables
 from cassandra_storage.files.sstables import SSTable, SSTableFile, read_statistics
-from cassandra_storage.files.table_sstables import (
-    DamagedTableError,
-    TableSSTables,
-    find_partition,
-    table_files,
-)
+from cassandra_storage.files.table_sstables import DamagedTableError, TableSSTables, find_partition, table_files
 from cassandra_storage.formats.errors import FormatError, UnsupportedError
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
-from cassandra_storage.formats.primitives.token_ranges import (
-    MAXIMUM,
-    MINIMUM,
-    TokenRange,
-    spans,
-)
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, TokenRange, spans
 from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, DeletionTime
 from cassandra_storage.formats.rows.row import Row
 from cassandra_storage.formats.schema.tables import BINARY_NAMES
-from cassandra_storage.formats.sstable.file_name import (
-    COMPRESSION_INFO,
-    INDEX,
-    PARTITIONS,
-    ROWS,
-    STATISTICS,
-    SUMMARY,
-)
+from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, INDEX, PARTITIONS, ROWS, STATISTICS, SUMMARY
 from cassandra_storage.formats.sstable.merge import Place
 from tests.support.vectors import indexed_sstables
 from tests.support.vectors.indexed_sstables import PARTITIONS as MADE

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from fastavro import schemaless_reader
 
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_messages import wire
 from cdc_messages.envelope import value_schema

@@ -9,14 +9,7 @@ import pytest
 from cdc_program.errors import CdcError, Code
 from materializer.errors import partition_count_changed
 from materializer.exactly_once import position as position_module
-from materializer.exactly_once.position import (
-    FORMAT_VERSION,
-    RESHARDING,
-    Position,
-    check_topic,
-    decode,
-    encode,
-)
+from materializer.exactly_once.position import FORMAT_VERSION, RESHARDING, Position, check_topic, decode, encode
 from materializer.exactly_once.rest import MOST_HOSTS
 from materializer.records import RawPartition, Rest, TopicShape
 

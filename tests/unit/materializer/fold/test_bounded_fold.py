@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    RangeTombstone,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, RangeTombstone, RowDeletion
 from cassandra_storage.formats.rows.row import Row
 from cassandra_storage.formats.schema.tables import DroppedColumn
 from materializer.rows.keys import CONTINUATION, RANGES_SECTION, partition_prefix

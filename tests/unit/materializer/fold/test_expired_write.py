@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RangeTombstone,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, record

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    NO_DELETION_TIME,
-    NO_LIVENESS,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, NO_LIVENESS, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.schema.tables import DroppedColumn
 from cdc_messages.changes import RowChange

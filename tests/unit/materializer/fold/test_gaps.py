@@ -10,23 +10,11 @@ import pytest
 
 from cassandra_storage.formats.rows.clustering import ClusteringBound
 from cassandra_storage.formats.rows.clustering import Kind as Kinds
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    DeletionTime,
-    LivenessInfo,
-    RangeTombstone,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, LivenessInfo, RangeTombstone
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import write_row
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
-from cassandra_storage.formats.types.marshal import (
-    CustomType,
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import CustomType, ListType, MapType, NativeType, SetType, UserType
 from cdc_messages import wire
 from cdc_messages.errors import MessageError
 from cdc_messages.raw import RawMessage, decode, encode

@@ -15,13 +15,7 @@ from cassandra_storage.formats.rows.byte_comparable import path_encoder
 from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.schema.tables import ColumnKind
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, UserType
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TABLE, TableWriter, as_image, column, int_bytes, raw_record

@@ -11,13 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RangeTombstone,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.schema.tables import ColumnKind
 from cdc_messages.raw import decode, encode

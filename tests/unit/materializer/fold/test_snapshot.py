@@ -8,12 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.formats.rows.deletion import (
-    NO_LIVENESS,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_messages.raw import decode, encode
 from materializer.fold.snapshots import SnapshotProgress, decode_progress, least_far, read_snapshots
@@ -22,9 +17,7 @@ from materializer.rows.overlay import Overlay
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
-from tests.support.materializer.raw_builder import (
-    SNAPSHOT as ID,
-)
+from tests.support.materializer.raw_builder import SNAPSHOT as ID
 from tests.support.materializer.raw_builder import (
     TABLE,
     WRITER,

@@ -33,14 +33,7 @@ from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.mutants import Mutant, seed
-from tests.support.materializer.raw_builder import (
-    WRITER,
-    as_image,
-    int_bytes,
-    raw_record,
-    rows_end,
-    snapshot_step,
-)
+from tests.support.materializer.raw_builder import WRITER, as_image, int_bytes, raw_record, rows_end, snapshot_step
 from tests.support.materializer.table_writes import FORWARD, WRITERS
 from tests.support.materializer.truncated_logs import check_truncations
 

@@ -9,14 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.errors import FormatError
-from cassandra_storage.formats.types.marshal import (
-    CqlType,
-    MapType,
-    NativeType,
-    TupleType,
-    VectorType,
-    decode,
-)
+from cassandra_storage.formats.types.marshal import CqlType, MapType, NativeType, TupleType, VectorType, decode
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
 from materializer.rows.shown_forms import value_form

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
-from cassandra_storage.formats.primitives.token_ranges import (
-    MAXIMUM,
-    MINIMUM,
-    Span,
-    TokenRange,
-    spans,
-)
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
 from cdc_program.errors import CdcError
 from cdc_program.snapshot_rows import RepairRequest
 from publisher.snapshot.command import portion_of

@@ -20,14 +20,7 @@ from publisher.snapshot.node import last_flush, own_flush
 from publisher.snapshot.portion import Portion, parse
 from publisher.snapshot.records import Records, new_record
 from publisher.snapshot.worker import CancelledError
-from tests.support.publisher.snapshot_beside import (
-    FLUSH,
-    HOST,
-    TRUNCATED_AT,
-    Beside,
-    make_records,
-    take,
-)
+from tests.support.publisher.snapshot_beside import FLUSH, HOST, TRUNCATED_AT, Beside, make_records, take
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
     from cassandra_storage.formats.sstable.merge import Place
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from tests.support.vectors.indexed_sstables import IndexedVectors

@@ -9,13 +9,7 @@ import pytest
 
 from cassandra_storage.files.keystore import read_keys
 from tests.support.cassandra_storage.commitlog.fixtures import CdcRaw, commitlog, json_lines
-from tests.support.cassandra_storage.files.coded import (
-    ENCRYPTION,
-    FORMS,
-    Form,
-    encrypt,
-    lz4,
-)
+from tests.support.cassandra_storage.files.coded import ENCRYPTION, FORMS, Form, encrypt, lz4
 from tests.support.cassandra_storage.files.keystore import KEYSTORE, PASSWORD
 from tests.support.cassandra_storage.segment_builder import NAME, coded_segment, encrypted_blocks
 

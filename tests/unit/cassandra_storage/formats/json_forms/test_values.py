@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.formats.json_forms.values import value_json
 from cassandra_storage.formats.types.cql_types import parse_type
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    TupleType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType
 from tests.support.cassandra_storage.commitlog.json_values import serialized, varint
 from tests.support.cdc_messages.cql_values import NATIVE, values
 from tests.support.cdc_messages.strategies import FROZEN_TYPES

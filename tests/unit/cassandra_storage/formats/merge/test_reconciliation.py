@@ -18,12 +18,7 @@ from cassandra_storage.formats.rows.deletion import (
     LivenessInfo,
     RowDeletion,
 )
-from cassandra_storage.formats.rows.row import (
-    Cell,
-    ColumnData,
-    ComplexColumnData,
-    Row,
-)
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.marshal import NativeType, SetType
 

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.formats.primitives.token_ranges import (
-    MAXIMUM,
-    MINIMUM,
-    WHOLE_RING,
-    Span,
-    TokenRange,
-    spans,
-)
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, Span, TokenRange, spans
 
 _NEAR = [*range(MINIMUM, MINIMUM + 4), *range(-2, 3), *range(MAXIMUM - 3, MAXIMUM + 1)]
 tokens = st.sampled_from(_NEAR)

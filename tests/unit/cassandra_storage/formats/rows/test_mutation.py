@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.errors import FormatError, UnknownTableError
-from cassandra_storage.formats.rows.mutation import (
-    first_table,
-    only_table,
-    read_mutation,
-    read_updates,
-    split_mutation,
-)
+from cassandra_storage.formats.rows.mutation import first_table, only_table, read_mutation, read_updates, split_mutation
 from cassandra_storage.formats.rows.partition_update import split_partition_update
 from tests.support.cassandra_storage.update_builder import VERSION, Written, updates
 

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.formats.errors import FormatError, UnknownColumnError, UnknownTableError
 from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    DeletionTime,
-    LivenessInfo,
-    RangeTombstone,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, LivenessInfo, RangeTombstone
 from cassandra_storage.formats.rows.header import SerializationHeader
 from cassandra_storage.formats.rows.partition import PartitionUpdate
 from cassandra_storage.formats.rows.partition_update import read_partition_update, split_partition_update

@@ -14,12 +14,7 @@ from cassandra_storage.formats.errors import AmbiguousError, FormatError, Unknow
 from cassandra_storage.formats.rows.dropped_columns import cell_by_cell
 from cassandra_storage.formats.rows.mutation import read_mutation
 from cassandra_storage.formats.rows.readings import MOST_READINGS, Readings, WrittenAs
-from cassandra_storage.formats.schema.tables import (
-    ColumnKind,
-    ColumnMetadata,
-    DroppedColumn,
-    TableMetadata,
-)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.formats.types.marshal import NativeType
 from cassandra_storage.formats.versions import VERSION_3014
 from tests.support.cassandra_storage.dropped_user_type import AFTER, AGAIN, BEFORE, DROPPED_AT, TUPLE, insert, joined

@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.primitives.vint import read_unsigned_vint, write_int, write_unsigned_vint
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    NO_DELETION_TIME,
-    DeletionTime,
-    LivenessInfo,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.header import (
     Columns,
     EncodingStats,
@@ -30,12 +24,7 @@ from cassandra_storage.formats.rows.header import (
 )
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import read_row, skip_row, write_row
-from cassandra_storage.formats.schema.tables import (
-    ColumnKind,
-    ColumnMetadata,
-    DroppedColumn,
-    TableMetadata,
-)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.formats.types.marshal import MapType
 from cassandra_storage.formats.versions import VERSION_40, VERSION_3014, messaging_format
 from tests.support.cassandra_storage import strategies

@@ -17,13 +17,7 @@ from cassandra_storage.formats.schema.tables import (
     DroppedColumn,
     TableMetadata,
 )
-from cassandra_storage.formats.types.marshal import (
-    ListType,
-    NativeType,
-    SetType,
-    TupleType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import ListType, NativeType, SetType, TupleType, UserType
 
 INT, TEXT = NativeType("int"), NativeType("text")
 ID, VIEW_ID = UUID(int=1), UUID(int=2)

@@ -10,21 +10,11 @@ import pytest
 
 from cassandra_storage.formats.errors import FormatError, UnknownColumnError, UnsupportedError
 from cassandra_storage.formats.rows.header import EncodingStats
-from cassandra_storage.formats.schema.tables import (
-    ColumnKind,
-    ColumnMetadata,
-    DroppedColumn,
-    TableMetadata,
-)
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.formats.sstable.header import resolve
 from cassandra_storage.formats.sstable.metadata import HeaderColumn, HeaderComponent
 from cassandra_storage.formats.sstable.versions import BIG, sstable_format
-from cassandra_storage.formats.types.marshal import (
-    NativeType,
-    SetType,
-    TupleType,
-    UserType,
-)
+from cassandra_storage.formats.types.marshal import NativeType, SetType, TupleType, UserType
 from cassandra_storage.formats.types.type_names import NamedType
 
 INT, TEXT = NativeType("int"), NativeType("text")

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    NO_DELETION_TIME,
-    NO_TIMESTAMP,
-    DeletionTime,
-    LivenessInfo,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime, LivenessInfo
 from cassandra_storage.formats.rows.header import SerializationHeader
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.rows.unfiltered import Marker

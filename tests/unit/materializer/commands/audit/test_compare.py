@@ -5,12 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.formats.rows.deletion import (
-    LIVE,
-    NO_ROW_DELETION,
-    DeletionTime,
-    RowDeletion,
-)
+from cassandra_storage.formats.rows.deletion import LIVE, NO_ROW_DELETION, DeletionTime, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, Row
 from materializer.commands.audit.compare import (
     CLOCK_SECONDS,

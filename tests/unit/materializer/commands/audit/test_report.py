@@ -16,15 +16,7 @@ from materializer.commands.audit.second_look import SecondLook
 from materializer.commands.audit.select import Pace, Unread
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT, AuditedTable, Side
 from materializer.commands.audit.spans import slices
-from tests.support.materializer.audited import (
-    SECOND,
-    WHOLE_RING,
-    MemoryTable,
-    PlainRow,
-    compare,
-    make_plan,
-    state_of,
-)
+from tests.support.materializer.audited import SECOND, WHOLE_RING, MemoryTable, PlainRow, compare, make_plan, state_of
 from tests.support.materializer.raw_builder import TABLE
 
 if TYPE_CHECKING:
