@@ -115,4 +115,4 @@ clean: ## Remove what running leaves (.run and caches); what is installed stays
 	find . -path ./.local -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 distclean: clean ## Remove what was installed too (.local)
-	rm -rf .local *.egg-info cdc_native/*.so cdc_native/.compiled.json
+	rm -rf .local *.egg-info cdc_native/*/*.so cdc_native/.compiled.json

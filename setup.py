@@ -1,4 +1,4 @@
-"""Builds the native core (cdc_native/*.pyx) with the system's C compiler or, where none works, with PyPI's ziglang.
+"""Builds the native core (cdc_native/**/*.pyx) with the system's C compiler or, where none works, with PyPI's ziglang.
 
 The core is optional: where it cannot be compiled, the installation says why and succeeds with the Python code alone.
 CDC_BUILD_CORE=0 leaves it out. CDC_BUILD_TARGET, a target of zig's (aarch64-linux-gnu.2.17), makes a wheel for that
@@ -22,7 +22,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 IS_WANTED = os.environ.get("CDC_BUILD_CORE") != "0"
-SOURCES = sorted(path.as_posix() for path in Path("cdc_native").glob("*.pyx")) if IS_WANTED else []
+SOURCES = sorted(path.as_posix() for path in Path("cdc_native").rglob("*.pyx")) if IS_WANTED else []
 DIRECTIVES = {
     "language_level": 3,
     "wraparound": False,

@@ -1,7 +1,15 @@
-"""Cassandra's formats and rules: it decodes bytes and types, and merges rows.
+"""Cassandra's files without Cassandra: its formats and rules, its files on disk, and two commands.
 
-No I/O and no third-party imports. Module names follow Cassandra's classes, so that a reader can hold the Java file
-beside them. docs/library.md has examples and the reference of the names exported here.
+A library of its own: of this project it needs only the native core, and that only for speed. A room imports only those
+below it:
+
+- `commands`: cassandra-commitlog and cassandra-sstable, which inspect the files of a node without any server.
+- `files`: finds, follows, decompresses, decrypts and verifies commit logs and SSTables.
+- `formats`: decodes bytes and types, and merges rows. No I/O and no third-party imports.
+
+The public names of `formats` are exported here, those of the others by `cassandra_storage.files`,
+`cassandra_storage.commands.commitlog` and `cassandra_storage.commands.sstable`. docs/library.md has examples and the
+reference of these names.
 """
 
 from __future__ import annotations
@@ -11,8 +19,7 @@ from typing import TYPE_CHECKING
 from cassandra_storage.public_names import loader
 
 if TYPE_CHECKING:
-    from cassandra_storage.clustering import Clustering, ClusteringBound, Kind
-    from cassandra_storage.commitlog import (
+    from cassandra_storage.formats.commitlog.segment import (
         CdcIndex,
         CommitLogDescriptor,
         CommitLogEntry,
@@ -21,11 +28,22 @@ if TYPE_CHECKING:
         SegmentReader,
         parse_cdc_index,
     )
-    from cassandra_storage.cql_schema import parse_schema
-    from cassandra_storage.cql_types import parse_type, type_text
-    from cassandra_storage.deletion import DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
-    from cassandra_storage.errors import FormatError, UnknownColumnError, UnknownTableError, UnsupportedError
-    from cassandra_storage.marshal import (
+    from cassandra_storage.formats.errors import FormatError, UnknownColumnError, UnknownTableError, UnsupportedError
+    from cassandra_storage.formats.merge.purge import Purger
+    from cassandra_storage.formats.merge.reconciliation import RowMerger, reconcile
+    from cassandra_storage.formats.primitives.murmur3 import token
+    from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound, Kind
+    from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
+    from cassandra_storage.formats.rows.mutation import read_mutation
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+    from cassandra_storage.formats.rows.unfiltered import Marker
+    from cassandra_storage.formats.schema.cql_schema import parse_schema
+    from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+    from cassandra_storage.formats.sstable.merge import MergedPartition
+    from cassandra_storage.formats.sstable.reader import Partition
+    from cassandra_storage.formats.types.cql_types import parse_type, type_text
+    from cassandra_storage.formats.types.marshal import (
         CqlType,
         CustomType,
         ListType,
@@ -37,17 +55,7 @@ if TYPE_CHECKING:
         VectorType,
         decode,
     )
-    from cassandra_storage.merge import RowMerger, reconcile
-    from cassandra_storage.murmur3 import token
-    from cassandra_storage.mutation import read_mutation
-    from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.purge import Purger
-    from cassandra_storage.rows import Cell, ComplexColumnData, Row
-    from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
-    from cassandra_storage.serializers import BigDecimal, Duration
-    from cassandra_storage.sstable_merge import MergedPartition
-    from cassandra_storage.sstable_reader import Partition
-    from cassandra_storage.unfiltered import Marker
+    from cassandra_storage.formats.types.serializers import BigDecimal, Duration
 
 __all__ = [
     "BigDecimal",
@@ -103,8 +111,8 @@ __all__ = [
 
 # Loaded when they are first used: a program that needs one module loads no other.
 _MODULES = {
-    "clustering": ("Clustering", "ClusteringBound", "Kind"),
-    "commitlog": (
+    "formats.rows.clustering": ("Clustering", "ClusteringBound", "Kind"),
+    "formats.commitlog.segment": (
         "CdcIndex",
         "CommitLogDescriptor",
         "CommitLogEntry",
@@ -113,11 +121,11 @@ _MODULES = {
         "SegmentReader",
         "parse_cdc_index",
     ),
-    "cql_schema": ("parse_schema",),
-    "cql_types": ("parse_type", "type_text"),
-    "deletion": ("DeletionTime", "LivenessInfo", "RangeTombstone", "RowDeletion"),
-    "errors": ("FormatError", "UnknownColumnError", "UnknownTableError", "UnsupportedError"),
-    "marshal": (
+    "formats.schema.cql_schema": ("parse_schema",),
+    "formats.types.cql_types": ("parse_type", "type_text"),
+    "formats.rows.deletion": ("DeletionTime", "LivenessInfo", "RangeTombstone", "RowDeletion"),
+    "formats.errors": ("FormatError", "UnknownColumnError", "UnknownTableError", "UnsupportedError"),
+    "formats.types.marshal": (
         "CqlType",
         "CustomType",
         "ListType",
@@ -129,17 +137,17 @@ _MODULES = {
         "VectorType",
         "decode",
     ),
-    "merge": ("RowMerger", "reconcile"),
-    "murmur3": ("token",),
-    "mutation": ("read_mutation",),
-    "partition": ("PartitionUpdate",),
-    "purge": ("Purger",),
-    "rows": ("Cell", "ComplexColumnData", "Row"),
-    "schema": ("ColumnKind", "ColumnMetadata", "DroppedColumn", "TableMetadata"),
-    "serializers": ("BigDecimal", "Duration"),
-    "sstable_merge": ("MergedPartition",),
-    "sstable_reader": ("Partition",),
-    "unfiltered": ("Marker",),
+    "formats.merge.reconciliation": ("RowMerger", "reconcile"),
+    "formats.primitives.murmur3": ("token",),
+    "formats.rows.mutation": ("read_mutation",),
+    "formats.rows.partition": ("PartitionUpdate",),
+    "formats.merge.purge": ("Purger",),
+    "formats.rows.row": ("Cell", "ComplexColumnData", "Row"),
+    "formats.schema.tables": ("ColumnKind", "ColumnMetadata", "DroppedColumn", "TableMetadata"),
+    "formats.types.serializers": ("BigDecimal", "Duration"),
+    "formats.sstable.merge": ("MergedPartition",),
+    "formats.sstable.reader": ("Partition",),
+    "formats.rows.unfiltered": ("Marker",),
 }
 
 __getattr__ = loader(__name__, _MODULES)

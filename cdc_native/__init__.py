@@ -14,7 +14,7 @@ from importlib.machinery import ExtensionFileLoader
 
 def is_compiled() -> bool:
     """Whether the compiled modules are installed: a build has all of them, or none."""
-    spec = importlib.util.find_spec("cdc_native.vints")
+    spec = importlib.util.find_spec("cdc_native.formats.vints")
     return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
 
 

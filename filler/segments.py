@@ -11,8 +11,8 @@ import os
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_files.segments import SegmentFile, list_segments, read_descriptor_of
-from cassandra_storage.errors import FormatError
+from cassandra_storage.files.segments import SegmentFile, list_segments, read_descriptor_of
+from cassandra_storage.formats.errors import FormatError
 from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 import traceback
 from typing import TYPE_CHECKING
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.errors import MessageError
 from materializer.records import UnreadableError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
-from cassandra_storage.rows import Row
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.formats.rows.row import Row
 from cdc_common.messages.changes import Source
 from cdc_common.messages.raw import RawMessage
 
@@ -27,7 +27,7 @@ class TopicShape(NamedTuple):
     topic_id: str
 
 
-# messages.changes.RowChange or, where the native core has written the message, cdc_native.fold.EncodedChange.
+# cdc_common.messages.changes.RowChange; cdc_native.fold.changes.EncodedChange if the core has written the message.
 Change: TypeAlias = Any
 
 # A write's order key: its largest write timestamp, then its place in a commit log (host, segment, position, index). A

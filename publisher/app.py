@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_files.segments import remove_orphaned_indexes
+from cassandra_storage.files.segments import remove_orphaned_indexes
 from cdc_common.clients.cassandra import check_cdc_enabled, connect, live_settings, read_node
 from cdc_common.node.snapshot_rows import SnapshotRows, datacenter_hosts
 from cdc_common.program.compiled import warn_if_not_compiled
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from cassandra_storage.commitlog_sections import Codecs
+    from cassandra_storage.formats.commitlog.sections import Codecs
     from cdc_common.clients.cassandra import CassandraClient, Node
     from cdc_common.settings import NodeSettings, Settings
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from cassandra_storage.commitlog import SegmentReader
+from cassandra_storage.formats.commitlog.segment import SegmentReader
 
 if TYPE_CHECKING:
-    from cassandra_storage.commitlog import Event
-    from cdc_native.batches import Batch  # noqa: TC004 - it may not be compiled
+    from cassandra_storage.formats.commitlog.segment import Event
+    from cdc_native.formats.batches import Batch  # noqa: TC004 - it may not be compiled
 
 
 class SplitEntries(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.commitlog import CommitLogEntry
-from cassandra_storage.mutation import only_table
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
+from cassandra_storage.formats.rows.mutation import only_table
 from publisher.batch_reader import SplitEntries
 from publisher.inflight import PendingMessages
 from publisher.messages import Origin

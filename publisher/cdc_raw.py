@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_files.segments import list_segments, read_descriptor_of
-from cassandra_storage.errors import FormatError, UnsupportedError
+from cassandra_storage.files.segments import list_segments, read_descriptor_of
+from cassandra_storage.formats.errors import FormatError, UnsupportedError
 from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cassandra_files.segments import SegmentFile
-    from cassandra_storage.commitlog import CdcIndex
-    from cassandra_storage.commitlog_sections import Codecs, Decompressor, Decryptor, EncryptionParameters
+    from cassandra_storage.files.segments import SegmentFile
+    from cassandra_storage.formats.commitlog.sections import Codecs, Decompressor, Decryptor, EncryptionParameters
+    from cassandra_storage.formats.commitlog.segment import CdcIndex
     from cdc_common.settings import PublisherSettings
 
 
@@ -79,12 +79,12 @@ class LazyCodecs:
     """SegmentCodecs for a log that is not encrypted. It takes 12 MB, so the first compressed segment imports it."""
 
     def decompressor(self, class_name: str) -> Decompressor:
-        from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see above
+        from cassandra_storage.files.codecs import SegmentCodecs  # noqa: PLC0415 - see above
 
         return SegmentCodecs().decompressor(class_name)
 
     def decryptor(self, parameters: EncryptionParameters) -> Decryptor:
-        from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see above
+        from cassandra_storage.files.codecs import SegmentCodecs  # noqa: PLC0415 - see above
 
         return SegmentCodecs().decryptor(parameters)
 
@@ -94,8 +94,8 @@ def open_codecs(settings: PublisherSettings, folder: Path) -> Codecs:
     if settings.keystore is None or not settings.allow_plaintext_downstream:
         _check_not_encrypted(folder, has_keystore=settings.keystore is not None)
         return LazyCodecs()
-    from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see LazyCodecs
-    from cassandra_files.keystore import KeystoreError, read_keys  # noqa: PLC0415 - as above
+    from cassandra_storage.files.codecs import SegmentCodecs  # noqa: PLC0415 - see LazyCodecs
+    from cassandra_storage.files.keystore import KeystoreError, read_keys  # noqa: PLC0415 - as above
 
     password = settings.keystore_password.get_secret_value()
     try:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cassandra_storage.commitlog import CommitLogPosition
-from cassandra_storage.errors import FormatError
-from cassandra_storage.mutation import first_table, read_mutation
-from cassandra_storage.rows import Cell
-from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.mutation import first_table, read_mutation
+from cassandra_storage.formats.rows.row import Cell
+from cassandra_storage.formats.schema.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cassandra_storage.dropped_columns import may_have_been_user_type
-from cassandra_storage.marshal import UserType
-from cassandra_storage.readings import WrittenAs
+from cassandra_storage.formats.rows.dropped_columns import may_have_been_user_type
+from cassandra_storage.formats.rows.readings import WrittenAs
+from cassandra_storage.formats.types.marshal import UserType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 
 class DroppedColumns:

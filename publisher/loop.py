@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_storage.commitlog import CommitLogEntry
-from cassandra_storage.mutation import only_table
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
+from cassandra_storage.formats.rows.mutation import only_table
 from cdc_common.errors.codes import CdcError, Code
 from publisher.catch_up import CatchUp
 from publisher.housekeeping import Housekeeping

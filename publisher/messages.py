@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import NO_TIMESTAMP
-from cassandra_storage.errors import FormatError
-from cassandra_storage.mutation import first_table, only_table, partition_key, split_mutation
-from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.deletion import NO_TIMESTAMP
+from cassandra_storage.formats.rows.mutation import first_table, only_table, partition_key, split_mutation
+from cassandra_storage.formats.rows.partition_update import read_partition_update
 from cdc_common.messages.raw import CONTROL_KINDS, TRUNCATION_KINDS, RawMessage, place_id
 from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.partition_update import SingleRowUpdate
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.partition_update import SingleRowUpdate
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.raw import Kind, TruncationKind
     from publisher.row_ends import RowsEnd
     from publisher.schema import NodeSchema

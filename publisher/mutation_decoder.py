@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_storage.errors import FormatError, UnknownColumnError, UnknownTableError
-from cassandra_storage.mutation import only_table
+from cassandra_storage.formats.errors import FormatError, UnknownColumnError, UnknownTableError
+from cassandra_storage.formats.rows.mutation import only_table
 from cdc_common.errors.codes import Code
 from publisher.messages import NO_MESSAGES, make_gap_messages, split_into_messages
 from publisher.quarantine import SentGap

@@ -6,17 +6,17 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 import cdc_native
-from cassandra_storage.header import table_codec
-from cassandra_storage.schema import TableMetadata
-from cassandra_storage.schema_keyspace import SCHEMA_TABLES
+from cassandra_storage.formats.rows.header import table_codec
+from cassandra_storage.formats.schema.schema_keyspace import SCHEMA_TABLES
+from cassandra_storage.formats.schema.tables import TableMetadata
 from cdc_common.messages import raw
 from publisher.batch_reader import SplitEntries
 from publisher.raw_topics import RawTopic, RawTopics
 
 if TYPE_CHECKING:
-    from cassandra_storage.commitlog import SegmentReader
-    from cassandra_storage.header import TableCodec
-    from cdc_native.mutations import Column, MutationSplitter, Table
+    from cassandra_storage.formats.commitlog.segment import SegmentReader
+    from cassandra_storage.formats.rows.header import TableCodec
+    from cdc_native.formats.mutations import Column, MutationSplitter, Table
     from publisher.schema import NodeSchema, PublishedTable
     from publisher.waiting import WaitingTables
 
@@ -47,7 +47,7 @@ class _Splitter:
     """Prepares the tables that the core may split or step over, again when something about them has changed."""
 
     def __init__(self, schema: NodeSchema, raw_topics: RawTopics, host_id: bytes) -> None:
-        from cdc_native.batches import Batch  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.formats.batches import Batch  # noqa: PLC0415 - it may not be compiled
 
         self._schema = schema
         self._raw_topics = raw_topics
@@ -90,7 +90,7 @@ class _Splitter:
         return SCHEMA_TABLES.keys() | schema.in_doubt(messaging_version) | schema.row_ends.unannounced
 
     def _prepare(self, messaging_version: int, segment: int) -> MutationSplitter:
-        from cdc_native.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.formats.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
 
         chosen = self._choose(messaging_version, segment)
         self._topics = tuple(raw_topic.name for raw_topic in chosen.open_topics)

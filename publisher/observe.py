@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
 from cdc_common.clients.cassandra import check_cdc_enabled, connect, live_settings, read_node
 from cdc_common.node.sizes import node_sizes
 from cdc_common.program.metrics import as_size, as_time
@@ -26,7 +26,7 @@ from publisher.tail import SegmentTails
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cassandra_storage.commitlog import CommitLogEntry
+    from cassandra_storage.formats.commitlog.segment import CommitLogEntry
     from cdc_common.settings import Settings
     from publisher.space import Space
     from publisher.tail import SegmentTail

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 

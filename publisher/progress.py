@@ -13,9 +13,9 @@ from publisher.interval import Interval
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cassandra_storage.commitlog import CommitLogPosition
+    from cassandra_storage.formats.commitlog.segment import CommitLogPosition
     from cdc_common.errors.codes import CdcError
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingPosition
     from publisher.messages import DecodedMutation
 

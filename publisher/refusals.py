@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.byte_comparable import has_order
-from cassandra_storage.cql_types import type_text
-from cassandra_storage.marshal import MapType, SetType, all_types
-from cassandra_storage.schema import BINARY_NAMES
-from cassandra_storage.schema_rows import UNREADABLE
+from cassandra_storage.formats.rows.byte_comparable import has_order
+from cassandra_storage.formats.schema.schema_rows import UNREADABLE
+from cassandra_storage.formats.schema.tables import BINARY_NAMES
+from cassandra_storage.formats.types.cql_types import type_text
+from cassandra_storage.formats.types.marshal import MapType, SetType, all_types
 
 if TYPE_CHECKING:
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.types.marshal import CqlType
 
 
 def is_unreadable(table: TableMetadata) -> bool:
-    """Whether a type of the table could not be read: see cassandra_storage.schema_rows."""
+    """Whether a type of the table could not be read: see cassandra_storage.formats.schema.schema_rows."""
     return _unreadable_column(table) is not None
 
 

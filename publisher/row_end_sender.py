@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from cassandra_storage.commitlog import CommitLogPosition
-from cassandra_storage.errors import FormatError
-from cassandra_storage.mutation import only_table
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.mutation import only_table
 from publisher.inflight import PendingMessages
 from publisher.messages import Origin, make_rows_end, split_into_messages
 from publisher.row_ends import LAST_POSITION, RowsEnd

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import structlog
 
-from cassandra_storage.commitlog import CommitLogPosition
-from cassandra_storage.errors import FormatError
-from cassandra_storage.mutation import first_table, read_mutation
-from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.mutation import first_table, read_mutation
+from cassandra_storage.formats.schema.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
 from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 EndKind: TypeAlias = Literal["truncate", "drop"]
 

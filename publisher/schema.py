@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from cassandra_storage.commitlog import CommitLogPosition
-from cassandra_storage.errors import FormatError
-from cassandra_storage.readings import Readings
-from cassandra_storage.schema import TableMetadata
-from cassandra_storage.versions import VERSION_3014
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.readings import Readings
+from cassandra_storage.formats.schema.tables import TableMetadata
+from cassandra_storage.formats.versions import VERSION_3014
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import tables as table_messages
 from cdc_common.messages.errors import MessageError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from cassandra_storage.schema_rows import UnreadableTable
+    from cassandra_storage.formats.schema.schema_rows import UnreadableTable
     from publisher.row_ends import RowsEnd
     from publisher.selection import Selection
     from publisher.system_schema import NodeTables, RunQuery

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from cassandra_files.segments import SegmentFile
+    from cassandra_storage.files.segments import SegmentFile
     from publisher.progress import Progress
     from publisher.sides import NodeSide
     from publisher.space import Space

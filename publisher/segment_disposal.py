@@ -14,7 +14,7 @@ from cdc_common.program.durable import sync_folder
 from publisher.state_files import make_folder
 
 if TYPE_CHECKING:
-    from cassandra_files.segments import SegmentFile
+    from cassandra_storage.files.segments import SegmentFile
     from cdc_common.settings import PublisherSettings
 
 _PARTIAL = ".partial"

@@ -11,7 +11,7 @@ from cdc_common.errors.codes import Code
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 log = structlog.get_logger(__name__)
 

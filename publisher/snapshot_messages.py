@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cassandra_storage.clustering_prefix import write_bound
-from cassandra_storage.deletion import NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime, RangeTombstone
-from cassandra_storage.dropped_columns import columns_of_rows
-from cassandra_storage.header import (
+from cassandra_storage.formats.primitives.vint import write_sized
+from cassandra_storage.formats.rows.clustering_prefix import write_bound
+from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime, RangeTombstone
+from cassandra_storage.formats.rows.dropped_columns import columns_of_rows
+from cassandra_storage.formats.rows.header import (
     NO_COLUMNS,
     NO_STATS,
     Columns,
@@ -22,10 +23,9 @@ from cassandra_storage.header import (
     write_deletion_time,
     write_stats,
 )
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.unfiltered import write_row
-from cassandra_storage.versions import VERSION_50, messaging_format
-from cassandra_storage.vint import write_sized
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.rows.unfiltered import write_row
+from cassandra_storage.formats.versions import VERSION_50, messaging_format
 from cdc_common.messages import raw, repairs
 from cdc_common.messages.raw import RawMessage
 from cdc_common.messages.repairs import encode_step as encode_repair_step

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_files.segments import remove_orphaned_indexes
+from cassandra_storage.files.segments import remove_orphaned_indexes
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.cdc_raw import list_cdc_segments, read_index
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from uuid import UUID
 
-    from cassandra_files.segments import SegmentFile
+    from cassandra_storage.files.segments import SegmentFile
     from cdc_common.settings import PublisherSettings
     from publisher.space import Space
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from cassandra_storage.schema import TableMetadata
-from cassandra_storage.schema_rows import UnreadableTable, read_each_table
+from cassandra_storage.formats.schema.schema_rows import UnreadableTable, read_each_table
+from cassandra_storage.formats.schema.tables import TableMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_storage.mutation import only_table
+from cassandra_storage.formats.rows.mutation import only_table
 from cdc_common.errors.codes import CdcError, Code
 from publisher.table_error import TableError
 from publisher.topic_opener import TopicOpener
@@ -19,7 +19,7 @@ from publisher.topic_opener import TopicOpener
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.schema_rows import UnreadableTable
+    from cassandra_storage.formats.schema.schema_rows import UnreadableTable
     from publisher.housekeeping import Housekeeping
     from publisher.messages import OutgoingMessage
     from publisher.raw_topics import FoundTopic, RawTopic

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
-from cassandra_files.segments import OpenSegment
-from cassandra_storage.commitlog import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
-from cassandra_storage.errors import FormatError
+from cassandra_storage.files.segments import OpenSegment
+from cassandra_storage.formats.commitlog.segment import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
+from cassandra_storage.formats.errors import FormatError
 from publisher.batch_reader import BatchReader
 from publisher.cdc_raw import damage_error, list_cdc_segments, read_index, refused_error, unreadable_error
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cassandra_files.segments import SegmentFile
-    from cassandra_storage.commitlog import CdcIndex, CommitLogPosition
-    from cassandra_storage.commitlog_sections import Codecs
+    from cassandra_storage.files.segments import SegmentFile
+    from cassandra_storage.formats.commitlog.sections import Codecs
+    from cassandra_storage.formats.commitlog.segment import CdcIndex, CommitLogPosition
     from cdc_common.errors.codes import CdcError
     from publisher.batch_reader import SplitEntries, Splitter
     from publisher.position import Positions

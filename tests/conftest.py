@@ -43,7 +43,7 @@ pytest.register_assert_rewrite("tests.support")
 pytest_plugins = [
     "tests.support.fix_logging",
     "tests.support.fix_servers",
-    "tests.support.cassandra_commitlog.fixtures",
+    "tests.support.cassandra_storage.commitlog.fixtures",
 ]
 
 

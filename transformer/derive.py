@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cdc_common.messages.avro.schemas import Named, Tree
-    from cdc_native.avro_rewrite import Rewrite  # noqa: TC004 - the core may be missing
+    from cdc_native.avro.rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from transformer.definition import Transformer
     from transformer.rewrite import Run
     from transformer.steps.columns import Record

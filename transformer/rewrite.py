@@ -22,9 +22,9 @@ IS_NATIVE = cdc_native.is_enabled()
 REFUSALS: tuple[type[Exception], ...] = ()
 """What the core raises for a message that it does not take."""
 if IS_NATIVE:
-    from cdc_native.avro_messages import AvroError
-    from cdc_native.avro_program import Program
-    from cdc_native.avro_rewrite import Layout, Rewrite
+    from cdc_native.avro.messages import AvroError
+    from cdc_native.avro.program import Program
+    from cdc_native.avro.rewrite import Layout, Rewrite
 
     REFUSALS = (AvroError,)
 
@@ -50,7 +50,7 @@ def rewrite_of(tree: Tree, named: Named, row: Sequence[Run], images: Mapping[str
 
 
 class _Ops:
-    """Operations of cdc_native.avro_rewrite."""
+    """Operations of cdc_native.avro.rewrite."""
 
     def __init__(self, form: Form, images: Mapping[str, Sequence[Run]]) -> None:
         self._form = form

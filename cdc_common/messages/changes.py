@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from cassandra_storage.clustering import Clustering
+from cassandra_storage.formats.rows.clustering import Clustering
 from cdc_common.messages.topics import Topic
 
 # A visible row without its key: column name -> serialized value of a simple column, or the (path, value) pairs of a

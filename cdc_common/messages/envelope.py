@@ -8,8 +8,9 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.schema.partition_keys import partition_key_values
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cdc_common.messages import wire
 from cdc_common.messages.avro.cql_types import AvroTypes, field
 from cdc_common.messages.avro.cql_values import EmptyValueError, Encoder
@@ -90,26 +91,6 @@ def value_schema(table: TableMetadata, prefix: str) -> dict[str, Any]:
 def schema_text(schema: dict[str, Any]) -> str:
     """The text of a schema in the registry: equal schemas have equal texts."""
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
-
-
-def partition_key_values(table: TableMetadata, key: bytes) -> list[bytes]:
-    """The values of a serialized partition key: of one column it is the value itself, of several a CompositeType
-    (for each 2 bytes of length, the value, 0x00).
-    """
-    count = len(table.partition_key)
-    if count == 1:
-        return [key]
-    values = []
-    position = 0
-    for _ in range(count):
-        start = position + 2
-        position = start + int.from_bytes(key[position:start], "big") + 1
-        if position > len(key):
-            raise FormatError("a partition key that ends too early", position=start)
-        values.append(key[start : position - 1])
-    if position != len(key):
-        raise FormatError("bytes after a partition key's last value", position=position)
-    return values
 
 
 class ChangeEncoder:

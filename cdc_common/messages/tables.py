@@ -16,22 +16,20 @@ it lacks none any more (decision 0035).
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from hashlib import sha256
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from typing import TYPE_CHECKING
 
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
-from cassandra_storage.schema_rows import in_order
+from cassandra_storage.formats.json_forms.tables import (
+    FORMAT_VERSION,
+    READABLE_VERSIONS,
+    described_table,
+    table_to_json,
+)
 from cdc_common.messages.errors import MessageError, check_version
-from cdc_messages.types_json import type_from_json, type_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
-FORMAT_VERSION = 1
-READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1
 DIGEST_SIZE = 16
 _TABLE_ID_SIZE = 16
 _REQUEST = b"snapshot"
@@ -39,7 +37,7 @@ _REQUEST = b"snapshot"
 
 def canonical(table: TableMetadata) -> bytes:
     """The input of the digest: compact JSON in UTF-8 with sorted keys, statics and regulars in Cassandra's order."""
-    return _dump(_table_to_json(table))
+    return _dump(table_to_json(table))
 
 
 def digest(canonical_json: bytes) -> bytes:
@@ -60,7 +58,7 @@ def to_json(table: TableMetadata, cluster: str = "") -> bytes:
             "cluster": cluster,
             "format_version": FORMAT_VERSION,
             "gc_grace_seconds": table.gc_grace_seconds,
-            "table": _table_to_json(table),
+            "table": table_to_json(table),
         }
     )
 
@@ -70,8 +68,7 @@ def from_json(value: bytes) -> TableMetadata:
     try:
         message = json.loads(value)
         check_version(message["format_version"], READABLE_VERSIONS, "table schema")
-        table = _table_from_json(message["table"], int(message["gc_grace_seconds"]))
-        return replace(table, altered_at=int(message.get("altered_at_us", 0)))
+        return described_table(message)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise MessageError(f"damaged table schema: {type(error).__name__}: {error}") from error
 
@@ -131,57 +128,3 @@ def cluster_name(value: bytes) -> str:
 
 def _dump(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _table_to_json(table: TableMetadata) -> dict[str, Any]:
-    return {
-        "id": str(table.id),
-        "keyspace": table.keyspace,
-        "name": table.name,
-        "partition_key": [_column_to_json(column) for column in table.partition_key],
-        "clustering": [_column_to_json(column) for column in table.clustering],
-        "static": [_column_to_json(column) for column in in_order(table.static_columns)],
-        "regular": [_column_to_json(column) for column in in_order(table.regular_columns)],
-        "dropped": {
-            name: {**_column_to_json(dropped.column), "kind": dropped.column.kind, "time_us": dropped.dropped_time}
-            for name, dropped in table.dropped_columns.items()
-        },
-        "flags": sorted(table.flags),
-    }
-
-
-def _table_from_json(value: Mapping[str, Any], gc_grace_seconds: int) -> TableMetadata:
-    return TableMetadata(
-        keyspace=value["keyspace"],
-        name=value["name"],
-        id=UUID(value["id"]),
-        partition_key=_columns_from_json(value["partition_key"], ColumnKind.PARTITION_KEY),
-        clustering=_columns_from_json(value["clustering"], ColumnKind.CLUSTERING),
-        static_columns=_columns_from_json(value["static"], ColumnKind.STATIC),
-        regular_columns=_columns_from_json(value["regular"], ColumnKind.REGULAR),
-        dropped_columns=MappingProxyType(
-            {name: _dropped_from_json(dropped) for name, dropped in value["dropped"].items()}
-        ),
-        flags=frozenset(value["flags"]),
-        gc_grace_seconds=gc_grace_seconds,
-    )
-
-
-def _column_to_json(column: ColumnMetadata) -> dict[str, Any]:
-    value: dict[str, Any] = {"name": column.name, "type": type_to_json(column.type)}
-    if column.is_reversed:
-        value["reversed"] = True
-    return value
-
-
-def _columns_from_json(values: Iterable[Mapping[str, Any]], kind: ColumnKind) -> tuple[ColumnMetadata, ...]:
-    has_position = kind in (ColumnKind.PARTITION_KEY, ColumnKind.CLUSTERING)
-    return tuple(_column_from_json(value, kind, index if has_position else -1) for index, value in enumerate(values))
-
-
-def _column_from_json(value: Mapping[str, Any], kind: ColumnKind, position: int) -> ColumnMetadata:
-    return ColumnMetadata(value["name"], type_from_json(value["type"]), kind, position, value.get("reversed", False))
-
-
-def _dropped_from_json(value: Mapping[str, Any]) -> DroppedColumn:
-    return DroppedColumn(_column_from_json(value, ColumnKind(value["kind"]), -1), int(value["time_us"]))

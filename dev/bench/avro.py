@@ -17,12 +17,12 @@ import pyarrow as pa
 from cdc_common.messages.avro.encoding import encode_string
 from cdc_common.messages.avro.forms import form_of
 from cdc_common.messages.avro.schemas import to_tree
-from cdc_native.avro_columns import Table
-from cdc_native.avro_keys import Keys, partitions
-from cdc_native.avro_messages import Messages
-from cdc_native.avro_program import Program
-from cdc_native.avro_rewrite import Layout, Rewrite
-from cdc_native.avro_rows import write_rows
+from cdc_native.avro.columns import Table
+from cdc_native.avro.keys import Keys, partitions
+from cdc_native.avro.messages import Messages
+from cdc_native.avro.program import Program
+from cdc_native.avro.rewrite import Layout, Rewrite
+from cdc_native.avro.rows import write_rows
 from dev.bench.results import report
 from tests.support.cdc_native.envelopes import ENVELOPE, envelope
 

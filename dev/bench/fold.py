@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cassandra_storage.compact_tables import as_selected
+from cassandra_storage.formats.schema.compact_tables import as_selected
 from cdc_common.messages.envelope import ChangeEncoder
 from dev.bench.kinds import KINDS
 from dev.bench.raw_load import LOADS, make_messages

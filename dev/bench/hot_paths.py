@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cassandra_storage.mutation import split_mutation
-from cassandra_storage.versions import VERSION_40
-from cassandra_storage.vint import read_unsigned_vint
+from cassandra_storage.formats.primitives.vint import read_unsigned_vint
+from cassandra_storage.formats.rows.mutation import split_mutation
+from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.messages import raw
 from cdc_common.messages.envelope import ChangeEncoder
 from cdc_common.messages.tables import canonical, digest
@@ -29,8 +29,8 @@ from tests.support.vectors.load import load
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cassandra_storage.partition_update import SingleRowUpdate
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.partition_update import SingleRowUpdate
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from tests.support.vectors.load import Segment

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.rows.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from dev.bench.raw_load import MIXED, PLAIN, START_US, TTL, Load, new_key, new_row, text, time_uuid
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from uuid import UUID
 import click
 import lz4.frame
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.header import (
+from cassandra_storage.formats.primitives.vint import read_sized, read_unsigned_vint, write_sized, write_vint
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.header import (
     NO_COLUMNS,
     Columns,
     EncodingStats,
@@ -26,15 +27,14 @@ from cassandra_storage.header import (
     table_codec,
     write_stats,
 )
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.mutation import read_mutation, split_mutation
-from cassandra_storage.partition import PartitionUpdate
-from cassandra_storage.partition_update import SingleRowUpdate, read_partition_update
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.unfiltered import END_OF_PARTITION, skip_row, write_row
-from cassandra_storage.versions import VERSION_40
-from cassandra_storage.vint import read_sized, read_unsigned_vint, write_sized, write_vint
+from cassandra_storage.formats.rows.mutation import read_mutation, split_mutation
+from cassandra_storage.formats.rows.partition import PartitionUpdate
+from cassandra_storage.formats.rows.partition_update import SingleRowUpdate, read_partition_update
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.rows.unfiltered import END_OF_PARTITION, skip_row, write_row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import NativeType
+from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.messages import raw
 from dev.bench.hot_paths import SCHEMA_ID, raw_message
 from tests.support.cassandra_storage.update_builder import write_update

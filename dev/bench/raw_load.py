@@ -13,10 +13,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from rich.progress import track
 
-from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.marshal import MapType, NativeType, SetType
-from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.rows.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import MapType, NativeType, SetType
 from cdc_common.messages.tables import message_key, to_json
 from dev.bench.topics import create_topics
 from tests.support.materializer.raw_builder import TableWriter, raw_record

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import track
 
-from cassandra_files.segments import OpenSegment
-from cassandra_storage.commitlog import CommitLogEntry, index_file_name, parse_cdc_index
+from cassandra_storage.files.segments import OpenSegment
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, index_file_name, parse_cdc_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.header import EncodingStats, SerializationHeader
-from cassandra_storage.partition import PartitionUpdate
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.versions import VERSION_40
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.header import EncodingStats, SerializationHeader
+from cassandra_storage.formats.rows.partition import PartitionUpdate
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.messages import raw
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings, MaterializerSettings
@@ -46,7 +46,7 @@ from tests.support.cassandra_storage.update_builder import write_update
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cassandra_storage.schema import ColumnMetadata
+    from cassandra_storage.formats.schema.tables import ColumnMetadata
     from materializer.records import Message
 
 TABLE = table_of(Case(columns=5, written=5, batch=1))

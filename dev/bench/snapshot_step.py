@@ -13,12 +13,12 @@ from uuid import UUID
 
 import click
 
-from cassandra_files.sstables import SSTable
-from cassandra_files.table_sstables import TableSSTables, table_files
-from cassandra_storage.cql_schema import parse_schema
-from cassandra_storage.range_merge import with_ranges
-from cassandra_storage.sstable_name import parse_table_folder
-from cassandra_storage.token_ranges import WHOLE_RING
+from cassandra_storage.files.sstables import SSTable
+from cassandra_storage.files.table_sstables import TableSSTables, table_files
+from cassandra_storage.formats.merge.range_merge import with_ranges
+from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING
+from cassandra_storage.formats.schema.cql_schema import parse_schema
+from cassandra_storage.formats.sstable.file_name import parse_table_folder
 from cdc_common.messages import raw, tables
 from cdc_common.settings import KafkaSettings
 from dev.bench.processes import MB
@@ -34,9 +34,9 @@ from publisher.snapshot_messages import RowImages, SnapshotOrigin
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cassandra_storage.schema import TableMetadata
-    from cassandra_storage.sstable_merge import MergedPartition
-    from cdc_native.batches import Batch
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.sstable.merge import MergedPartition
+    from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from publisher.snapshot.sending import Output

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from cassandra_storage.byte_comparable import clustering_encoder
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.byte_comparable import clustering_encoder
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings, MaterializerSettings
 from materializer.exactly_once.partition_task import PartitionTask

@@ -26,8 +26,8 @@ import psutil
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages import watermarks
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.messages.watermarks import TableWatermark, Watermark
@@ -243,7 +243,9 @@ def _measure(version: Path, load: Load, settings: dict[str, str], seconds: float
     """Measures the code in a folder."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cdc-bench-tables-")))
-        has_watermarks = (version / "cdc_messages" / "watermarks.py").exists()
+        has_watermarks = any(
+            (version / place / "watermarks.py").exists() for place in ("cdc_messages", "cdc_common/messages")
+        )
         registry = Registry(folder / "registry.db").start()
         stack.callback(registry.stop)
         broker = _start_broker(stack, folder, load, has_watermarks=has_watermarks)

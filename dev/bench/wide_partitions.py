@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import (
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import (
     NO_DELETION_TIME,
     NO_LIVENESS,
     NO_TTL,
@@ -31,8 +31,8 @@ from cassandra_storage.deletion import (
     RangeTombstone,
     RowDeletion,
 )
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import DroppedColumn
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import DroppedColumn
 from cdc_common.messages.envelope import ChangeEncoder
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import CONTINUATION, SHOWN
@@ -47,7 +47,7 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages import raw
     from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog

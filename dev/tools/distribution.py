@@ -36,7 +36,7 @@ GLIBC = "2.17"  # of 2014, the oldest that manylinux wheels are tried with
 # Imported by names that no analysis sees: the driver's event loops, the server's protocols, the databases' dialects.
 EXTRAS = (*sorted(set(PROGRAMS.values())), "postgresql")
 """What is packed into the archives. Each program takes what it imports."""
-SHARED = ("cassandra_storage", "cassandra_files", "cdc_common", "cdc_messages", "cdc_native", "cdc_program")
+SHARED = ("cassandra_storage", "cdc_common", "cdc_native")
 HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects", "alembic", "sqlglot.dialects")
 DRIVERS = {"schematizer": ("psycopg", "psycopg_binary")}
 # Modules that are read as files.

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import click
 
-from cassandra_storage.deletion import LIVE
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.partition import PartitionUpdate
+from cassandra_storage.formats.json_forms.updates import deletion_json, update_json
+from cassandra_storage.formats.rows.deletion import LIVE
+from cassandra_storage.formats.rows.partition import PartitionUpdate
+from cassandra_storage.formats.types.marshal import NativeType
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import partition_for, raw_topic
-from cdc_messages.update_json import deletion_json, update_json
 from materializer.commands.stored_partitions import read_positions, restored
 from materializer.errors import no_raw_topic
 from materializer.fold.repairs import Repair, read_repairs
@@ -35,13 +35,14 @@ from materializer.rows.keys import (
 from materializer.rows.overlay import Overlay
 from materializer.rows.partition_state import decode_facts
 from materializer.rows.range_tombstones import decode_range
-from materializer.rows.row_codec import RowCodec, with_dropped_columns
+from materializer.rows.row_codec import RowCodec
+from materializer.rows.row_columns import with_dropped_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.settings import Settings
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader

@@ -26,7 +26,7 @@ from materializer.rows.topic_ids import check_topic_ids
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_native.updates import PlainUpdate
+    from cdc_native.fold.updates import PlainUpdate
     from materializer.fold.clock import RunClock
     from materializer.fold.result import ChunkResult
     from materializer.fold.table import TableFold
@@ -127,7 +127,7 @@ class WholeChunk(ChunkFold):
         in_order(updates, clock)
         self._incomplete.resolve(updates)
         native.prefetch(updates, table.expiring_keys())
-        native.fold(updates, table, self._to_python)
+        table.fold_natively(native, updates, self._to_python)
         self._native_count = native.count
         return True
 

@@ -29,9 +29,9 @@ from materializer.rows.topic_ids import must_resend, record_topic_ids
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_native.plan import Plan
+    from cdc_native.fold.plan import Plan
+    from materializer.fold.arrivals import AnyArrival
     from materializer.fold.clock import RunClock
-    from materializer.fold.native_fold import AnyArrival
     from materializer.fold.schema_in_force import SchemaInForce
     from materializer.fold.table_runs import TableRun
     from materializer.records import Arrival, Change, RawRecord

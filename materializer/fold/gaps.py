@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cdc_common.messages.raw import RawMessage
-    from cdc_native.updates import PlainUpdate
+    from cdc_native.fold.updates import PlainUpdate
     from materializer.records import Change, RawRecord, RowUpdate, UnreadableError
     from materializer.rows.overlay import Overlay
 

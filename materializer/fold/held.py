@@ -10,31 +10,22 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import LIVE
+from cassandra_storage.formats.rows.deletion import LIVE
 from cdc_common.errors.codes import CdcError, Code
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.records import Arrival, RawRecord, UnreadableError
 from materializer.rows.format_version import VERSION_BYTE, check_version
-from materializer.rows.keys import (
-    FACTS_SECTION,
-    HELD,
-    RANGES_SECTION,
-    ROWS_END,
-    ROWS_SECTION,
-    STATIC_SECTION,
-    repair_key,
-)
+from materializer.rows.keys import FACTS_SECTION, RANGES_SECTION, ROWS_END, ROWS_SECTION, STATIC_SECTION, held_prefix
 from materializer.rows.overlay import StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from uuid import UUID
 
-    from cassandra_storage.clustering import Clustering
-    from cassandra_storage.deletion import DeletionTime, RangeTombstone
-    from cassandra_storage.rows import Row
-    from materializer.fold.partition import TableTools
+    from cassandra_storage.formats.rows.clustering import Clustering
+    from cassandra_storage.formats.rows.deletion import DeletionTime, RangeTombstone
+    from cassandra_storage.formats.rows.row import Row
     from materializer.fold.repairs import Repair
+    from materializer.fold.tools import TableTools
     from materializer.records import RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import Overlay
@@ -43,15 +34,6 @@ _PLACE = struct.Struct(">16sQQQ")
 _SIGN = 1 << 63
 _MERGED = b"\x01"  # before a row that is merged of several messages; a raw message begins with 0
 _LEAST = 2  # messages that one part merges: with one there would be no end
-
-
-def held_prefix(partition_key: bytes, repair: UUID) -> bytes:
-    """The beginning of the keys of all that a repair holds."""
-    return repair_key(HELD, partition_key, repair.bytes)
-
-
-def held_end(prefix: bytes) -> bytes:
-    return prefix + ROWS_END
 
 
 def hold(overlay: Overlay, repair: Repair, update: RowUpdate, clustering_key: Callable[[Clustering], bytes]) -> None:

@@ -7,42 +7,42 @@ difference which of them folds a mutation.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from cassandra_storage.deletion import DeletionTime
-from cassandra_storage.rows import Row
-from cassandra_storage.schema import ColumnMetadata
+from cassandra_storage.formats.rows.deletion import DeletionTime
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.schema.tables import ColumnMetadata
 from cdc_common.messages.changes import RowChange, Source
 from materializer.fold.row_updates import decode_record, read_row_updates
-from materializer.rows.catalog import row_columns
 from materializer.rows.keys import ROWS_SECTION, partition_prefix, split_data_key
 from materializer.rows.native_plan import IS_NATIVE, column_entries
 from materializer.rows.overlay import StoredRow
-from materializer.rows.row_codec import RowCodec, with_dropped_columns
+from materializer.rows.row_codec import RowCodec
+from materializer.rows.row_columns import row_columns, with_dropped_columns
 from materializer.rows.row_image import RowImager
 
 if IS_NATIVE:
-    from cdc_native.fold import Fold
-    from cdc_native.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
+    from cdc_native.fold.fold import Fold
+    from cdc_native.fold.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Sequence
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.changes import RowImage
-    from cdc_native.changes import EncodedChange
-    from cdc_native.plan import Plan
+    from cdc_native.fold.changes import EncodedChange
+    from cdc_native.fold.plan import Plan
+    from materializer.fold.arrivals import AnyArrival, NativeBoundary, OnUnreadable
     from materializer.fold.clock import RunClock
-    from materializer.fold.partition import Event, TableTools
-    from materializer.fold.row_updates import OnUnreadable
-    from materializer.fold.table import TableFold
-    from materializer.fold.truncations import NativeBoundary
-    from materializer.records import Arrival, RawRecord, RowUpdate
+    from materializer.fold.tools import Event, TableTools
+    from materializer.records import RawRecord, RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import RowValue
     from materializer.rows.partition_state import PartitionState
 
-    AnyArrival = Arrival | PlainUpdate
+# Why the core stops at an update: all are folded; the Python code must fold the mutation; something of its Cassandra
+# partition expires before it; or a range tombstone may cover its row.
+Why: TypeAlias = Literal["end", "python", "expires", "ranges"]
 
 _ALL: bytes = b""  # the partition key of a gap of every Cassandra partition
 
@@ -127,6 +127,14 @@ class RowsChange(NamedTuple):
     statics_size: int
 
 
+class Stop(NamedTuple):
+    """Where the core has stopped, and why."""
+
+    # The index of an update, or the number of updates.
+    at: int
+    why: Why
+
+
 class Incomplete(NamedTuple):
     """The incomplete changes of a chunk: those of Cassandra partitions with these keys (the empty key stands for all)
     and, in a snapshot, all that are not the snapshot's. `partitions` grows while the chunk is folded. `repaired`: the
@@ -156,6 +164,7 @@ class NativeFold:
         incomplete: Incomplete,
     ) -> None:
         self.count = 0
+        self._every: frozenset[bytes] = frozenset()  # all Cassandra partitions, if the Python code folds them
         self._codec = tools.codec
         self._overlay = tools.overlay
         self._clustering_key = tools.clustering_key
@@ -201,28 +210,31 @@ class NativeFold:
         keys.update(key for key in expiring if split_data_key(key)[1] == ROWS_SECTION)
         self._overlay.prefetch(keys)
 
-    def fold(self, updates: list[PlainUpdate], table: TableFold, to_python: Callable[[PlainUpdate], RowUpdate]) -> None:
-        """Fold updates in write order; BudgetSpentError as TableFold.apply_mutation."""
-        every = {each.partition_key for each in updates} if _ALL in self._incomplete else None
-        at = 0
-        while at < len(updates):
-            first, at = at, self._fold.fold(updates, at, self._python_only() if every is None else every, table)
-            self.count += at - first
-            if at < len(updates):
-                end = mutation_end(updates, at)
-                mutation = [to_python(update) for update in updates[at:end]]
-                table.apply_mutation(mutation, updates[at].second, is_begun=self._fold.is_begun)
-                at = end
+    def fold(self, updates: list[PlainUpdate], at: int, ranged: DeletionTime | None = None) -> Stop:
+        """Fold updates in write order, from the index `at` on.
 
-    def expire_rows(
-        self, table: TableFold, partition_key: bytes, second: int, data_keys: Sequence[bytes]
-    ) -> list[bytes]:
+        ranged: where it has stopped for "ranges", the deletion of the range tombstone that covers the row there.
+        """
+        if not at and _ALL in self._incomplete:
+            self._every = frozenset(update.partition_key for update in updates)
+        deletion = None if ranged is None else tuple(ranged)
+        stop = Stop(self._fold.fold(updates, at, self._every or self._python_only(), deletion), self._fold.why)
+        self.count += stop.at - at
+        return stop
+
+    def mutation(self, updates: list[PlainUpdate], at: int) -> tuple[list[PlainUpdate], bool]:
+        """What the Python code must fold of the mutation at which the core has stopped, and whether the rest of the
+        mutation is done.
+        """
+        return updates[at : mutation_end(updates, at)], self._fold.is_begun
+
+    def expire_rows(self, partition_key: bytes, second: int, data_keys: Sequence[bytes]) -> list[bytes]:
         """Emit what expires at a second in the rows at some keys; the keys that are left to the Python code."""
         keys = sorted(data_keys)
         static_key = any(split_data_key(key)[1] != ROWS_SECTION for key in keys)
         if static_key or self._is_python_only(partition_key):
             return keys
-        return keys[self._fold.expire_rows(partition_key, second, keys, table) :]
+        return keys[self._fold.expire_rows(partition_key, second, keys) :]
 
     def fan_out(self, event: Event, rows: list[tuple[bytes, RowValue]], change: RowsChange) -> tuple[int, int]:
         """Update rows that something else changes: (how many are done, by how many more rows are visible)."""

@@ -12,7 +12,7 @@ from cdc_common.messages.changes import Cause, RowChange, change_op
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.formats.rows.clustering import Clustering
     from materializer.records import Change
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cdc_common.messages.changes import Cause
     from cdc_common.messages.raw import RawMessage
-    from materializer.fold.native_fold import AnyArrival
+    from materializer.fold.arrivals import AnyArrival
     from materializer.fold.result import ChunkResult
     from materializer.fold.schema_in_force import SchemaInForce
     from materializer.fold.table import TableFold

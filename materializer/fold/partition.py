@@ -2,67 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from cassandra_storage.clustering import Clustering, ClusteringBound
-from cassandra_storage.deletion import RowDeletion
-from cassandra_storage.merge import RowMerger
-from cdc_common.messages.changes import RowChange, Source, change_op
-from materializer.fold.native_fold import NativeFold, RowsChange
-from materializer.records import Change
-from materializer.rows.budget import Budget, BudgetSpentError, row_size
-from materializer.rows.catalog import SchemaId
+from cassandra_storage.formats.rows.deletion import RowDeletion
+from cdc_common.messages.changes import RowChange, change_op
+from materializer.fold.native_fold import RowsChange
+from materializer.rows.budget import BudgetSpentError, row_size
 from materializer.rows.continuation import FanOut, FanOutContinuation, store_continuation
 from materializer.rows.expired_write import ExpiredParts, ExpiredWrite, expired_parts
-from materializer.rows.expiry import NowInSeconds
 from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
-from materializer.rows.overlay import Overlay, StoredRow
-from materializer.rows.partition_state import SequenceFloor
+from materializer.rows.overlay import StoredRow
 from materializer.rows.ranges import DeletedRange
-from materializer.rows.row_codec import RowCodec
-from materializer.rows.row_image import RowImager
-from materializer.rows.timers import Timers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cassandra_storage.deletion import DeletionTime
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.clustering import Clustering
+    from cassandra_storage.formats.rows.deletion import DeletionTime
+    from cassandra_storage.formats.rows.row import Row
     from cdc_common.messages.changes import ColumnImage, RowImage
+    from materializer.fold.native_fold import NativeFold
+    from materializer.fold.tools import Event, TableTools
     from materializer.rows.overlay import RowValue
     from materializer.rows.partition_state import PartitionState
 
 _ROWS_AT_ONCE = 256
 RANGES_AT_ONCE = 1000  # range tombstones that are merged with a wider one in one step
-
-
-class TableTools(NamedTuple):
-    """What the fold of any Cassandra partition of one table uses; it adds its changes to `changes`."""
-
-    overlay: Overlay
-    changes: list[Change]
-    budget: Budget
-    codec: RowCodec
-    merger: RowMerger
-    imager: RowImager
-    schema: SchemaId
-    clustering_key: Callable[[Clustering], bytes]
-    bound_key: Callable[[ClusteringBound], bytes]
-    has_clustering: bool
-    timers: Timers
-    floor: SequenceFloor
-    native: NativeFold | None = None
-
-
-class Event(NamedTuple):
-    """The write, or the expiry of one second, that is folded; completes_record as in FanOutContinuation."""
-
-    partition_key: bytes
-    source: Source
-    now: NowInSeconds
-    completes_record: bool = False
 
 
 class PartitionFold:
@@ -72,8 +38,11 @@ class PartitionFold:
     ends, with a stored continuation for `resume`.
     """
 
-    def __init__(self, tools: TableTools, state: PartitionState, event: Event) -> None:
+    def __init__(
+        self, tools: TableTools, state: PartitionState, event: Event, native: NativeFold | None = None
+    ) -> None:
         self._tools = tools
+        self._native = native
         self._state = state
         self._event = event
         self._now = event.now
@@ -221,12 +190,11 @@ class PartitionFold:
 
     def _update_natively(self, rows: list[tuple[bytes, RowValue]], deletion: DeletionTime | None) -> int:
         """Update rows with the native core, from the first on; return how many it has updated."""
-        native = self._tools.native
-        if native is None:
+        if self._native is None:
             return 0
         differ = self._statics_before != self._statics_after
         change = RowsChange(deletion, self._static_before, self._state.static, differ, self._statics_size)
-        done, visible = native.fan_out(self._event, rows, change)
+        done, visible = self._native.fan_out(self._event, rows, change)
         self._visible += visible
         return done
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import NO_LIVENESS, NO_ROW_DELETION, NO_TIMESTAMP, DeletionTime
-from cassandra_storage.rows import Row
-from materializer.fold.partition import RANGES_AT_ONCE, Event, PartitionFold, TableTools
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, NO_ROW_DELETION, NO_TIMESTAMP, DeletionTime
+from cassandra_storage.formats.rows.row import Row
+from materializer.fold.partition import RANGES_AT_ONCE, PartitionFold
 from materializer.rows.continuation import FanOut
 from materializer.rows.keys import FACTS_SECTION, RANGES_SECTION, ROWS_END, ROWS_SECTION, STATIC_SECTION
 from materializer.rows.ranges import DeletedRange
 
 if TYPE_CHECKING:
     from materializer.fold.held import HeldPartition
+    from materializer.fold.tools import Event, TableTools
     from materializer.rows.overlay import RowValue
     from materializer.rows.partition_state import PartitionState
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
-from cassandra_storage.dropped_columns import without_dropped
-from cassandra_storage.errors import FormatError
-from cassandra_storage.rows import Row
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
+from cassandra_storage.formats.rows.dropped_columns import without_dropped
+from cassandra_storage.formats.rows.row import Row
 from cdc_common.messages.changes import RowChange, Source
 from materializer.fold.schema_version import change_steps, move_steps, resend_steps
 from materializer.rows.budget import BudgetSpentError, row_size
@@ -26,11 +26,11 @@ from materializer.rows.range_tombstones import decode_range
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.formats.rows.clustering import Clustering
     from cdc_common.messages.changes import Cause, ColumnImage, Op, RowImage
     from cdc_common.messages.topics import Topic
-    from materializer.fold.partition import TableTools
     from materializer.fold.schema_version import SchemaVersion
+    from materializer.fold.tools import TableTools
     from materializer.rows.overlay import RowValue
 
 _NO_HOST = bytes(16)

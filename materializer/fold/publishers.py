@@ -14,8 +14,8 @@ from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from materializer.fold.arrivals import AnyArrival
     from materializer.fold.clock import Clock
-    from materializer.fold.native_fold import AnyArrival
     from materializer.rows.overlay import Overlay
     from materializer.rows.settings import FoldSettings
 

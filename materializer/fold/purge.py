@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import LIVE
+from cassandra_storage.formats.rows.deletion import LIVE
 from materializer.rows.budget import row_size
 from materializer.rows.expiry import NowInSeconds, deletion_second, purged
 from materializer.rows.keys import FACTS_SECTION, RANGES_SECTION, STATIC_SECTION, split_data_key
@@ -16,8 +16,8 @@ from materializer.rows.overlay import StoredRow
 from materializer.rows.partition_state import PartitionFacts
 
 if TYPE_CHECKING:
-    from cassandra_storage.deletion import DeletionTime
-    from materializer.fold.partition import TableTools
+    from cassandra_storage.formats.rows.deletion import DeletionTime
+    from materializer.fold.tools import TableTools
     from materializer.rows.partition_state import PartitionState
 
 

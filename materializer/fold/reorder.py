@@ -15,8 +15,8 @@ from materializer.rows.keys import REORDER, REORDER_TIMER, REORDER_TIMER_END, re
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from materializer.fold.arrivals import OnUnreadable
     from materializer.fold.clock import RunClock
-    from materializer.fold.row_updates import OnUnreadable
     from materializer.rows.budget import Budget
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import Overlay, StateReader

@@ -14,16 +14,15 @@ from uuid import UUID
 
 from cdc_common.messages.raw import REPAIR_KINDS
 from cdc_common.messages.repairs import is_repair_image
-from materializer.fold.held import held_end, held_prefix
 from materializer.records import Arrival
 from materializer.rows.format_version import VERSION_BYTE, check_version
-from materializer.rows.keys import REPAIR, REPAIR_END, repair_key
+from materializer.rows.keys import REPAIR, REPAIR_END, held_end, held_prefix, repair_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdc_common.messages.repairs import RepairStep
-    from materializer.fold.native_fold import AnyArrival
+    from materializer.fold.arrivals import AnyArrival
     from materializer.rows.overlay import Overlay, StateReader
 
 RepairState: TypeAlias = Literal["open", "done", "failed"]

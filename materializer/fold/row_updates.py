@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from cassandra_storage.dropped_columns import without_dropped
-from cassandra_storage.errors import FormatError
-from cassandra_storage.merge import largest_timestamp
-from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.merge.reconciliation import largest_timestamp
+from cassandra_storage.formats.rows.dropped_columns import without_dropped
+from cassandra_storage.formats.rows.partition_update import read_partition_update
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.changes import Source
 from cdc_common.messages.errors import MessageError, NextVersionError
 from cdc_common.messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS, RawMessage, decode
 from materializer.fold.update_check import check_update
 from materializer.records import SNAPSHOT_TIMESTAMP, Arrival, RawRecord, RowUpdate, UnreadableError
-from materializer.rows.catalog import row_columns
+from materializer.rows.row_columns import row_columns
 
 _WITHOUT_ROWS = CONTROL_KINDS | TRUNCATION_KINDS | REPAIR_KINDS | {"heartbeat"}
 _ALONE = TRUNCATION_KINDS | REPAIR_KINDS
 
-OnUnreadable: TypeAlias = Callable[[RawRecord, UnreadableError], None]
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.rows import Row
-    from cassandra_storage.schema import TableMetadata
-    from cdc_native.updates import PlainUpdate
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.row import Row
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cdc_native.fold.updates import PlainUpdate
+    from materializer.fold.arrivals import AnyArrival, OnUnreadable
     from materializer.fold.gaps import IncompletePartitions
-    from materializer.fold.native_fold import AnyArrival
     from materializer.fold.truncations import Truncations
     from materializer.rows.catalog import TableCatalog
 

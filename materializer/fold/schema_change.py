@@ -34,7 +34,7 @@ from materializer.rows.row_image import RowImager
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from materializer.fold.partition import TableTools
+    from materializer.fold.tools import TableTools
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import RowsEndContinuation
     from materializer.rows.overlay import Overlay, StateReader

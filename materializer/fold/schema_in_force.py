@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cassandra_storage.marshal import NativeType
+from cassandra_storage.formats.types.marshal import NativeType
 from cdc_common.messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS
 from materializer.fold.row_updates import row_update
 from materializer.fold.schema_change import read_shown
@@ -22,8 +22,8 @@ from materializer.rows.native_plan import type_form
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.raw import RawMessage
     from materializer.records import RawRecord, RowUpdate
     from materializer.rows.catalog import TableCatalog

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.compact_tables import hidden_columns
-from cassandra_storage.schema import TableMetadata
-from materializer.rows.catalog import SchemaId, row_columns
+from cassandra_storage.formats.schema.compact_tables import hidden_columns
+from cassandra_storage.formats.schema.tables import TableMetadata
+from materializer.rows.catalog import SchemaId
 from materializer.rows.row_codec import RowCodec
+from materializer.rows.row_columns import row_columns
 from materializer.rows.row_image import RowImager
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.row import Row
     from cdc_common.messages.changes import ColumnImage, RowImage
 
 

@@ -17,8 +17,7 @@ from materializer.rows.keys import SNAPSHOT, SNAPSHOT_END
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from materializer.fold.native_fold import AnyArrival
-    from materializer.fold.row_updates import OnUnreadable
+    from materializer.fold.arrivals import AnyArrival, OnUnreadable
     from materializer.rows.overlay import Overlay, StateReader
 
 _VALUE = struct.Struct(">BQQ")

@@ -6,22 +6,23 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cassandra_storage.merge import RowMerger
+from cassandra_storage.formats.merge.reconciliation import RowMerger
 from cdc_common.messages.changes import Source
 from cdc_common.messages.repairs import file_name
 from materializer.fold.clock import RunClock
 from materializer.fold.held import HeldPartition, hold
 from materializer.fold.native_fold import Incomplete, NativeFold
 from materializer.fold.net_changes import as_row_change, net_changes
-from materializer.fold.partition import Event, PartitionFold, TableTools
+from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_replacement import PartitionReplacement
 from materializer.fold.purge import PartitionPurge
 from materializer.fold.repairs import Repairs
 from materializer.fold.row_updates import read_row_updates
 from materializer.fold.schema_change import SchemaChange
+from materializer.fold.tools import Event, TableTools
 from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError
-from materializer.rows.catalog import SchemaId, row_columns
+from materializer.rows.catalog import SchemaId
 from materializer.rows.continuation import (
     RowsEndContinuation,
     SchemaContinuation,
@@ -34,14 +35,16 @@ from materializer.rows.overlay import Overlay
 from materializer.rows.partition_state import PartitionState, SequenceFloor
 from materializer.rows.ranges import DeletedRange
 from materializer.rows.row_codec import RowCodec
+from materializer.rows.row_columns import row_columns
 from materializer.rows.row_image import RowImager
 from materializer.rows.timers import Timers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from cassandra_storage.deletion import DeletionTime
-    from cdc_native.plan import Plan
+    from cassandra_storage.formats.rows.deletion import DeletionTime
+    from cdc_native.fold.plan import Plan
+    from cdc_native.fold.updates import PlainUpdate
     from materializer.fold.publishers import PublisherWatermarks
     from materializer.fold.repairs import Repair
     from materializer.records import Arrival, RowUpdate
@@ -103,7 +106,6 @@ class TableFold:
         """Let the native core fold plain rows; None if the Python code must fold all rows of the table now."""
         if plan is not None and plan.digest == self._tools.schema.digest and self._schema_change.is_done:
             self._native = NativeFold(plan, self._tools, self._partitions, self._table, incomplete)
-            self._tools = self._tools._replace(native=self._native)
         return self._native
 
     def load_expiring(self) -> None:
@@ -122,6 +124,29 @@ class TableFold:
             if update.row is not None:
                 keys.add(prefix + ROWS_SECTION + self._tools.clustering_key(update.row.clustering))
         self._overlay.prefetch(keys)
+
+    def fold_natively(
+        self, native: NativeFold, updates: list[PlainUpdate], to_python: Callable[[PlainUpdate], RowUpdate]
+    ) -> None:
+        """Fold updates in write order with the native core, and in Python what it stops at."""
+        at, why = native.fold(updates, 0)
+        while why != "end":
+            update, ranged = updates[at], None
+            if why == "expires":
+                self.expire_until(update.partition_key, update.second)
+            elif why == "ranges":
+                ranged = self._ranged_deletion(update)
+            else:
+                mutation, is_begun = native.mutation(updates, at)
+                self.apply_mutation([to_python(one) for one in mutation], update.second, is_begun=is_begun)
+                at += len(mutation)
+            at, why = native.fold(updates, at, ranged)
+
+    def _ranged_deletion(self, update: PlainUpdate) -> DeletionTime:
+        """The deletion of the range tombstone that covers the row of an update; LIVE if there is none."""
+        assert update.key is not None
+        clustering_key = update.key[len(partition_prefix(update.partition_key) + ROWS_SECTION) :]
+        return self._state(update.partition_key, update.second).ranged_deletion(clustering_key)
 
     def apply_mutation(self, mutation: Sequence[RowUpdate], second: int, *, is_begun: bool = False) -> None:
         """Merge a mutation's updates of one Cassandra partition at a second, and emit their net changes.
@@ -250,10 +275,6 @@ class TableFold:
         """The data keys of what expires by the end of the chunk, by the stored timers."""
         return self._timers.loaded_until(self._clock.second)
 
-    def ranged_deletion(self, partition_key: bytes, second: int, clustering_key: bytes) -> DeletionTime:
-        """The deletion of the range tombstone that covers a row; LIVE if there is none."""
-        return self._state(partition_key, second).ranged_deletion(clustering_key)
-
     def expire_at(self, second: int) -> None:
         """Emit what expires at a second in any Cassandra partition, after everything that expires before it."""
         data_keys = self._timers.expiring_at(second)
@@ -323,14 +344,15 @@ class TableFold:
 
     def _expire_keys(self, partition_key: bytes, second: int, data_keys: Sequence[bytes]) -> None:
         if self._native is not None:
-            data_keys = self._native.expire_rows(self, partition_key, second, data_keys)
+            data_keys = self._native.expire_rows(partition_key, second, data_keys)
             if not data_keys:
                 return
         event = Event(partition_key, _expiry_source(second), NowInSeconds(second - 1, second))
         self._partition_fold(event).expire_rows(data_keys)
 
     def _partition_fold(self, event: Event) -> PartitionFold:
-        return PartitionFold(self._tools, self._state(event.partition_key, event.now.before), event)
+        state = self._state(event.partition_key, event.now.before)
+        return PartitionFold(self._tools, state, event, self._native)
 
     def _state(self, partition_key: bytes, second: int) -> PartitionState:
         """The state of a Cassandra partition, which follows a changed schema first, as seen at a second."""

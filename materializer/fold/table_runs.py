@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from materializer.fold.native_fold import AnyArrival  # noqa: TC004 - of a NamedTuple
+    from materializer.fold.arrivals import AnyArrival  # noqa: TC004 - of a NamedTuple
     from materializer.rows.catalog import TableCatalog
 
 

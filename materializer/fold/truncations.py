@@ -50,15 +50,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from cdc_common.messages.raw import RawMessage
-    from materializer.fold.native_fold import AnyArrival
+    from materializer.fold.arrivals import AnyArrival, NativeBoundary
     from materializer.fold.snapshots import Snapshots
     from materializer.rows.overlay import Overlay, StateReader
 
 RECORD_MS = 60_000
 """How much later than its time a host's record may be there: Cassandra's truncate_request_timeout."""
-
-# Of a host that the native core may take messages of: (id, segment, position), if they are after that place.
-NativeBoundary = tuple[bytes, int, int]
 
 
 class Boundary(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage import counter
-from cassandra_storage.errors import FormatError
-from cassandra_storage.rows import Cell
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.row import Cell
+from cassandra_storage.formats.types import counter
 
 if TYPE_CHECKING:
-    from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.row import Row
     from materializer.rows.catalog import KeyEncoders
 
 

@@ -20,7 +20,7 @@ from materializer.job.plan import ChangeTopic
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.clients.topic_assignment import AssignedTopic
     from materializer.job.avro_schemas import AvroSchemas
     from materializer.job.change_topics import Registry

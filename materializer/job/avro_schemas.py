@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cassandra_storage.compact_tables import as_selected
-from cassandra_storage.schema import TableMetadata
+from cassandra_storage.formats.schema.compact_tables import as_selected
+from cassandra_storage.formats.schema.tables import TableMetadata
 from cdc_common.messages.avro.renames import is_misread, with_aliases
 from cdc_common.messages.avro.resolution import can_read
 from cdc_common.messages.envelope import key_schema, value_schema

@@ -22,7 +22,7 @@ from materializer.job.plan import ChangeTopic
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from materializer.job.plan import TableSchema
 
 _logger = structlog.get_logger(__name__)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from cassandra_storage.compact_tables import as_selected
+from cassandra_storage.formats.schema.compact_tables import as_selected
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.envelope import ChangeEncoder
 from cdc_common.messages.tables import cluster_name, from_json
@@ -24,7 +24,7 @@ from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.settings import KafkaSettings, MaterializerSettings
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult

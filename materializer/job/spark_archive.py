@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 
 OWN = "cassandra-cdc-materializer"
 OWN_PACKAGES = {
-    "materializer": ("cassandra_storage", "cdc_common", "cdc_messages", "cdc_native", "cdc_program", "materializer"),
+    "materializer": ("cassandra_storage", "cdc_common", "cdc_native", "materializer"),
     "transformer": (
         "cassandra_storage",
         "cdc_common",
-        "cdc_messages",
         "cdc_native",
-        "cdc_program",
         "materializer",
         "schematizer",
         "transformer",

@@ -18,7 +18,7 @@ from materializer.records import Change, Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cdc_native.changes import EncodedChange
+    from cdc_native.fold.changes import EncodedChange
     from materializer.output.large_messages import LargeMessages
     from materializer.rows.published import Published
 

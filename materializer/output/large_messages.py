@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 import structlog
 
-from cassandra_storage.murmur3 import token
+from cassandra_storage.formats.primitives.murmur3 import token
 from cdc_common.errors.codes import CdcError, Code
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.records import Message

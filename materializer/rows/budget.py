@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.rows import Cell
+from cassandra_storage.formats.rows.row import Cell
 
 if TYPE_CHECKING:
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.row import Row
     from materializer.rows.settings import FoldSettings
 
 
-_CELL_BYTES = 10  # of a cell's times and lengths; as in cdc_native.rows
+_CELL_BYTES = 10  # of a cell's times and lengths; the native core's too
 
 
 class BudgetSpentError(Exception):

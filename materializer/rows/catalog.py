@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder, path_encoder
-from cassandra_storage.clustering import Clustering, ClusteringBound
-from cassandra_storage.schema import ColumnMetadata, TableMetadata
+from cassandra_storage.formats.rows.byte_comparable import bound_encoder, clustering_encoder, path_encoder
+from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound
+from cassandra_storage.formats.schema.tables import TableMetadata
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.envelope import ChangeEncoder
 from cdc_common.messages.topics import Topic
 from materializer.rows.native_plan import build_plan
+from materializer.rows.row_columns import row_columns
 
 if TYPE_CHECKING:
-    from cdc_native.plan import Plan  # noqa: TC004 - it may not be compiled
+    from cdc_native.fold.plan import Plan  # noqa: TC004 - it may not be compiled
 
 
 class SchemaId(NamedTuple):
@@ -26,20 +27,15 @@ class SchemaId(NamedTuple):
 
 
 class KeyEncoders(NamedTuple):
-    """cassandra_storage.byte_comparable's of one table; FormatError for a value that its column's type cannot have.
+    """The encoders of one table (cassandra_storage.formats.rows.byte_comparable).
 
+    They raise FormatError for a value that its column's type cannot have.
     paths: of the multi-cell columns that a row may hold, by name.
     """
 
     clustering: Callable[[Clustering], bytes]
     bound: Callable[[ClusteringBound], bytes]
     paths: Mapping[str, Callable[[bytes], bytes]]
-
-
-def row_columns(table: TableMetadata) -> dict[str, ColumnMetadata]:
-    """All columns that a row or static row may hold, by name, including dropped ones."""
-    columns = {name: dropped.column for name, dropped in table.dropped_columns.items()}
-    return columns | {column.name: column for column in table.static_columns + table.regular_columns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +85,7 @@ class TableCatalog:
         """The native core's plan of a table's newest schema; None if the Python code must fold all its rows."""
         digest, table = self.newest_of(table_id)
         if digest not in self._plans:
-            self._plans[digest] = build_plan(SchemaId(table_id, digest), table, self.encoders.get(digest))
+            self._plans[digest] = build_plan(table_id, digest, table, self.encoders.get(digest))
         return self._plans[digest]
 
     def newest_of(self, table_id: bytes) -> tuple[bytes, TableMetadata]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from cassandra_storage.deletion import DeletionTime
+from cassandra_storage.formats.rows.deletion import DeletionTime
 from cdc_common.messages.changes import Source
 from cdc_common.messages.topics import Topic
 from materializer.rows.catalog import SchemaId

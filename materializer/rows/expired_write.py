@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import EXPIRED_LIVENESS_TTL, NO_TTL, LivenessInfo
-from cassandra_storage.rows import Cell, ColumnData
+from cassandra_storage.formats.rows.deletion import EXPIRED_LIVENESS_TTL, NO_TTL, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, ColumnData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.row import Row
 
 
 class ExpiredParts(NamedTuple):

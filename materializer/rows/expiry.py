@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_LIVENESS, NO_ROW_DELETION
-from cassandra_storage.rows import Cell, ComplexColumnData
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, NO_LIVENESS, NO_ROW_DELETION
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cassandra_storage.deletion import DeletionTime, LivenessInfo
-    from cassandra_storage.rows import ColumnData, Row
+    from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo
+    from cassandra_storage.formats.rows.row import ColumnData, Row
 
 _MICROS = 1_000_000
 

@@ -22,12 +22,18 @@
     p <partition> 3 <clustering>                    a row
 
 Partitions are Cassandra's here: `<partition>` is the length of the partition key (4 bytes) and the key, in the timers x
-and g with the `p` before it. `<clustering>` and `<start>` are byte-comparable (cassandra_storage.byte_comparable), so
-that rows are in their table's clustering order; `<order>` is a write's order key (materializer.records.Order),
-byte-comparable too. Keys that begin with 0x00 are not the fold's: the local store keeps its own marker there.
+and g with the `p` before it. `<clustering>` and `<start>` are byte-comparable, so that rows are in their table's
+clustering order (cassandra_storage.formats.rows.byte_comparable); `<order>` is a write's order key
+(materializer.records.Order), byte-comparable too. Keys that begin with 0x00 are not the fold's: the local store keeps
+its own marker there.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 NOW = b"mnow"
 CLOCK = b"mclock"
@@ -74,6 +80,16 @@ def partition_prefix(partition_key: bytes) -> bytes:
 def repair_key(kind: bytes, partition_key: bytes, repair: bytes) -> bytes:
     """The key of a repair (REPAIR), or the beginning of the keys of what it holds (HELD). repair: its id, 16 bytes."""
     return kind + partition_prefix(partition_key)[1:] + repair
+
+
+def held_prefix(partition_key: bytes, repair: UUID) -> bytes:
+    """The beginning of the keys of all that a repair holds."""
+    return repair_key(HELD, partition_key, repair.bytes)
+
+
+def held_end(prefix: bytes) -> bytes:
+    """The end of the keys of all that a repair holds."""
+    return prefix + ROWS_END
 
 
 def schema_key(number: int) -> bytes:

@@ -9,9 +9,9 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import NO_TIMESTAMP
-from cassandra_storage.header import SerializationHeader, table_codec
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.rows.deletion import NO_TIMESTAMP
+from cassandra_storage.formats.rows.header import SerializationHeader, table_codec
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     CustomType,
     ListType,
@@ -24,13 +24,13 @@ from cassandra_storage.marshal import (
     all_types,
     fixed_length,
 )
-from cassandra_storage.native_order import UNKNOWN, key_form, path_form
+from cassandra_storage.formats.types.native_order import UNKNOWN, key_form, path_form
 from cdc_common.messages.avro.distinct_keys import distinct_check
 from cdc_common.messages.avro.encoding import encode_string
-from materializer.rows.row_codec import with_dropped_columns
+from materializer.rows.row_columns import with_dropped_columns
 
 try:
-    from cdc_native.plan import Plan
+    from cdc_native.fold.plan import Plan
 
     IS_NATIVE = os.environ.get("CDC_NATIVE") != "0"
 except ImportError:
@@ -39,11 +39,11 @@ except ImportError:
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.header import Columns
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.rows.header import Columns
+    from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
     from cdc_common.messages.envelope import ChangeEncoder
-    from cdc_native.plan import KeyForm, TypeForm
-    from materializer.rows.catalog import SchemaId
+    from cdc_native.fold.plan import TypeForm
+    from cdc_native.formats.keys import KeyForm
 
 MOST_COLUMNS = 63
 MOST_KEY_COLUMNS = 16
@@ -73,10 +73,10 @@ _VALUES: dict[str, tuple[str, int]] = {
 }
 
 
-def build_plan(schema: SchemaId, table: TableMetadata, encoder: ChangeEncoder | None) -> Plan | None:
+def build_plan(table_id: bytes, digest: bytes, table: TableMetadata, encoder: ChangeEncoder | None) -> Plan | None:
     """The plan of a table under its newest schema; None if the Python code must fold all its rows.
 
-    encoder: of its change messages; without one the core makes no messages.
+    digest: of its schema. encoder: of its change messages; without one the core makes no messages.
     """
     stored = with_dropped_columns(table)
     if not IS_NATIVE or not _is_plain(stored):
@@ -88,8 +88,8 @@ def build_plan(schema: SchemaId, table: TableMetadata, encoder: ChangeEncoder | 
     ]
     layout = None if encoder is None else encoder.layout
     return Plan(
-        schema.table_id,
-        schema.digest,
+        table_id,
+        digest,
         _columns(stored.regular_columns, header.regular_columns),
         _columns(stored.static_columns, header.static_columns),
         clustering,

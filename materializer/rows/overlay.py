@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
-from cassandra_storage.rows import Row
+from cassandra_storage.formats.rows.row import Row
 from materializer.rows.written_keys import WrittenKeys
 
 if TYPE_CHECKING:

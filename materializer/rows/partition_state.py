@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import LIVE, DeletionTime
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime
 from cdc_common.errors.codes import CdcError, Code
 from materializer.rows.expiry import deletion_second, row_timers
 from materializer.rows.format_version import FORMAT_VERSION, check_version
@@ -16,7 +16,7 @@ from materializer.rows.range_tombstones import PartitionRanges
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.row import Row
     from materializer.rows.expiry import NowInSeconds
     from materializer.rows.overlay import Overlay
     from materializer.rows.row_codec import RowCodec

@@ -6,7 +6,7 @@ import struct
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import LIVE, DeletionTime
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime
 from materializer.rows.expiry import deletion_second
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import RANGES_SECTION, STATIC_SECTION

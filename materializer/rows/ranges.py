@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import DeletionTime
+from cassandra_storage.formats.rows.deletion import DeletionTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

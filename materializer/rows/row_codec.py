@@ -5,25 +5,22 @@ A stored row refers to its schema by a number, which the state maps to the schem
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.header import SerializationHeader
-from cassandra_storage.schema import ColumnKind
-from cassandra_storage.schema_rows import in_order
-from cassandra_storage.unfiltered import read_row, write_row
-from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives.vint import read_unsigned_vint, write_unsigned_vint
+from cassandra_storage.formats.rows.header import SerializationHeader
+from cassandra_storage.formats.rows.unfiltered import read_row, write_row
 from cdc_common.errors.codes import CdcError, Code
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import schema_key
 from materializer.rows.overlay import StoredRow
+from materializer.rows.row_columns import with_dropped_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.header import Columns
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.header import Columns
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import Overlay, RowValue
 
@@ -125,20 +122,3 @@ def renumbered(value: bytes, numbers: Mapping[int, int]) -> bytes:
     _, start = read_unsigned_vint(value, 1)
     number, end = read_unsigned_vint(value, start)
     return value[:start] + write_unsigned_vint(numbers[number]) + value[end:]
-
-
-def with_dropped_columns(table: TableMetadata) -> TableMetadata:
-    """The table as it is stored: cells of a dropped column that are newer than its drop stay, as in Cassandra, and
-    are shown again if the column is added again.
-    """
-    present = {column.name for column in table.static_columns + table.regular_columns}
-    dropped = [each.column for name, each in table.dropped_columns.items() if name not in present]
-    if not dropped:
-        return table
-    statics = [column for column in dropped if column.kind is ColumnKind.STATIC]
-    regulars = [column for column in dropped if column.kind is ColumnKind.REGULAR]
-    return replace(
-        table,
-        static_columns=in_order([*table.static_columns, *statics]),
-        regular_columns=in_order([*table.regular_columns, *regulars]),
-    )

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage import counter
-from cassandra_storage.compact_tables import as_selected, hidden_columns
-from cassandra_storage.rows import Cell
-from materializer.rows.catalog import row_columns
+from cassandra_storage.formats.rows.row import Cell
+from cassandra_storage.formats.schema.compact_tables import as_selected, hidden_columns
+from cassandra_storage.formats.types import counter
+from materializer.rows.row_columns import row_columns
 from materializer.rows.shown_forms import cells_form, value_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from cassandra_storage.rows import ColumnData, Row
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.row import ColumnData, Row
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.changes import ColumnImage, RowImage
 
     _Form = Callable[[Any], ColumnImage]

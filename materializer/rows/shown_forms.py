@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives.vint import read_vint, write_unsigned_vint, write_vint
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     ListType,
     MapType,
@@ -27,7 +28,6 @@ from cassandra_storage.marshal import (
     pairs,
     vector_elements,
 )
-from cassandra_storage.vint import read_vint, write_unsigned_vint, write_vint
 
 Pairs: TypeAlias = tuple[tuple[bytes, bytes], ...]
 ValueForm: TypeAlias = Callable[[bytes], bytes]

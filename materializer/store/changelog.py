@@ -21,7 +21,7 @@ from materializer.errors import check_format
 from materializer.rows.native_plan import IS_NATIVE
 
 if IS_NATIVE:
-    from cdc_native.changelog import encode_body as _native_body
+    from cdc_native.fold.changelog import encode_body as _native_body
 
 FORMAT_VERSION = 1  # of the state's layout too
 _MAGIC = b"CDCL"

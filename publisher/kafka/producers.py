@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
 
 BY_KEY = -1  # librdkafka's RD_KAFKA_PARTITION_UA: the partitioner chooses
 _LEVELS = (50, 50, 50, 40, 30, 20, 20, 10)  # logging's level of each syslog level, as in confluent-kafka
@@ -84,7 +84,7 @@ class NativeProducer:
     """The core's producer. OSError if confluent-kafka's librdkafka is not found."""
 
     def __init__(self, config: Mapping[str, object], most_bytes: int) -> None:
-        from cdc_native.producer import Producer, SendError  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.kafka.producer import Producer, SendError  # noqa: PLC0415 - it may not be compiled
 
         self._send_error = SendError
         self._producer = Producer(cimpl.__file__, config, most_bytes, _log)

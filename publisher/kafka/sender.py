@@ -15,7 +15,7 @@ from publisher.kafka.producers import BY_KEY, open_producer
 
 if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.kafka.producers import Report
 
 MOST_MESSAGE_BYTES = 64 * 1024 * 1024  # for nodes with larger segments: up to here max.message.bytes may be raised

@@ -8,10 +8,10 @@ from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
+from cassandra_storage.commands.terminal_progress import Progress
 from cdc_common.clients.cassandra import connect
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import datacenter_hosts
-from cdc_program.terminal_progress import Progress
 from publisher.snapshot import node
 from publisher.snapshot.estimate import estimate_table, preflight
 from publisher.snapshot.portion import WHOLE, Portion, parse_tokens
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.clients.cassandra import CassandraClient
     from cdc_common.settings import Settings
     from publisher.snapshot.records import Record, Wanted

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from cassandra_files.sstables import SSTableFile
+    from cassandra_storage.files.sstables import SSTableFile
 
 LOOK_SECONDS = 5.0
 MORE_PERCENT = 1.0  # than the bound must be free before SSTables are linked again

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_files.native_sstables import native_table
-from cassandra_files.sstables import read_statistics
-from cassandra_files.table_sstables import table_files
+from cassandra_storage.files.native_sstables import native_table
+from cassandra_storage.files.sstables import read_statistics
+from cassandra_storage.files.table_sstables import table_files
 from cdc_common.program.metrics import as_size, as_time
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from publisher.snapshot.records import Record
 
 # Bytes of messages a second, from a core that others use, too: docs/internals/performance.md.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cdc_common.settings import Settings
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.messages import OutgoingMessage
     from publisher.raw_topics import RawTopic
     from publisher.schema import PublishedTable

@@ -5,19 +5,19 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from cassandra_files.native_sstables import NotNativeError, native_table
-from cassandra_storage.errors import FormatError
-from cassandra_storage.sstable_merge import Place
+from cassandra_storage.files.native_sstables import NotNativeError, native_table
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.sstable.merge import Place
 from publisher.snapshot_messages import message_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_files.native_sstables import NativeTable
-    from cassandra_files.table_sstables import TableSSTables
-    from cassandra_storage.purge import Purger
-    from cassandra_storage.token_ranges import TokenRange
-    from cdc_native.row_images import RowImages as NativeImages
+    from cassandra_storage.files.native_sstables import NativeTable
+    from cassandra_storage.files.table_sstables import TableSSTables
+    from cassandra_storage.formats.merge.purge import Purger
+    from cassandra_storage.formats.primitives.token_ranges import TokenRange
+    from cdc_native.formats.row_images import RowImages as NativeImages
     from publisher.raw_topics import RawTopic
     from publisher.snapshot.sending import PartitionSender
     from publisher.snapshot_messages import RowImages, SnapshotOrigin
@@ -56,7 +56,7 @@ class MergedTable:
         """The core sends up to a partition that it leaves, the Python code that one, and more of them each time that
         the core soon leaves another.
         """
-        from cdc_native.row_images import RowImages as Core  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.formats.row_images import RowImages as Core  # noqa: PLC0415 - it may not be compiled
 
         parts = message_parts(raw_topic.table, origin, raw_topic.schema_id)
         core = Core(table.shapes, raw_topic.table.id, *parts)
@@ -75,7 +75,7 @@ class MergedTable:
         """Send with the native core; return False if it is not done. The Python code sends what comes after the
         sender's place, also to report what is wrong with it.
         """
-        from cdc_native.batches import Batch  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.formats.batches import Batch  # noqa: PLC0415 - it may not be compiled
 
         batch = Batch()
         units = images.units

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cdc_common.clients.cassandra import live_settings
 from cdc_common.errors.codes import CdcError, Code
 from publisher.cdc_raw import list_cdc_segments
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from uuid import UUID
 
-    from cassandra_storage.schema import TableMetadata
-    from cassandra_storage.sstable_metadata import StatsMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.sstable.metadata import StatsMetadata
     from cdc_common.clients.cassandra import CassandraClient
     from cdc_common.settings import NodeSettings, PublisherSettings
 

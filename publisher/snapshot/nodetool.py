@@ -8,7 +8,7 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
-from cassandra_storage.token_ranges import TokenRange
+from cassandra_storage.formats.primitives.token_ranges import TokenRange
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings.describe import mask_password_options
 

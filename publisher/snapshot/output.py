@@ -6,14 +6,14 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from cassandra_storage.token_ranges import spans
+from cassandra_storage.formats.primitives.token_ranges import spans
 from publisher.interval import Interval
 from publisher.snapshot.parts import share_done
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.token_ranges import TokenRange
+    from cassandra_storage.formats.primitives.token_ranges import TokenRange
     from publisher.raw_topics import RawTopic
     from publisher.snapshot.backlog import Backlog
     from publisher.snapshot.busy import BusyNode

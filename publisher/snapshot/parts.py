@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.token_ranges import Span
+    from cassandra_storage.formats.primitives.token_ranges import Span
 
 
 def share_done(owned: Sequence[Span], token: int | None) -> float:

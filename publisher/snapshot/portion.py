@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
 from cdc_common.node.snapshot_rows import RepairRequest, parse_repair
 
 if TYPE_CHECKING:

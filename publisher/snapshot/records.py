@@ -17,7 +17,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from uuid import UUID, uuid4
 
-from cassandra_storage.sstable_merge import Place
+from cassandra_storage.formats.sstable.merge import Place
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.snapshot.portion import WHOLE, Portion, parse
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 # In this order: asked for; its begin is acknowledged; its files are there; the log is published up to the flush, and
 # rows are sent; its end is acknowledged.

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_files.sstables import read_statistics
-from cassandra_files.table_sstables import DamagedTableError, TableSSTables, table_files
-from cassandra_storage.errors import FormatError
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, spans
+from cassandra_storage.files.sstables import read_statistics
+from cassandra_storage.files.table_sstables import DamagedTableError, TableSSTables, table_files
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span, spans
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.repairs import RepairStep
 from cdc_common.node.snapshot_rows import SnapshotRows, datacenter_hosts
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cassandra_files.sstables import SSTableFile
-    from cassandra_storage.token_ranges import TokenRange
+    from cassandra_storage.files.sstables import SSTableFile
+    from cassandra_storage.formats.primitives.token_ranges import TokenRange
     from cdc_common.messages.snapshots import HostState
     from cdc_common.settings import Settings
     from publisher.schema import PublishedTable

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from cassandra_storage.deletion import LIVE
-from cassandra_storage.range_merge import with_ranges
-from cassandra_storage.rows import Row
-from cassandra_storage.sstable_merge import Place
+from cassandra_storage.formats.merge.range_merge import with_ranges
+from cassandra_storage.formats.rows.deletion import LIVE
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.sstable.merge import Place
 from publisher.inflight import PendingMessages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cassandra_storage.clustering import Clustering
-    from cassandra_storage.deletion import RangeTombstone
-    from cassandra_storage.sstable_merge import MergedPartition
-    from cassandra_storage.sstable_reader import Unfiltered
-    from cdc_native.batches import Batch
+    from cassandra_storage.formats.rows.clustering import Clustering
+    from cassandra_storage.formats.rows.deletion import RangeTombstone
+    from cassandra_storage.formats.rows.unfiltered import Unfiltered
+    from cassandra_storage.formats.sstable.merge import MergedPartition
+    from cdc_native.formats.batches import Batch
     from publisher.messages import OutgoingMessage
     from publisher.snapshot_messages import RowImages
 

@@ -6,15 +6,15 @@ import re
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.schema_rows import tables_from_rows
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.schema.schema_rows import tables_from_rows
 from cdc_common.messages.envelope import key_schema, schema_text, value_schema
 from cdc_common.messages.errors import MessageError
 from schematizer.registration.converted import ConversionError, Converted
 from schematizer.registration.cql_statements import TableStatement, TypeStatement, read_statements
 
 if TYPE_CHECKING:
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 _NAMESPACE = re.compile(r"(?P<prefix>[A-Za-z0-9_-]+)\.(?P<keyspace>\w+)")
 _ID = UUID(int=0)  # a statement does not say it, and no schema has it

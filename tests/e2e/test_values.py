@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cassandra_storage.cql_types import quoted_if_needed, type_text
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
+from cassandra_storage.formats.types.cql_types import quoted_if_needed, type_text
+from cassandra_storage.formats.types.marshal import (
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+)
 from dev.verify.oracle.type_values import COMPARABLE, ODD, POINT, USER_TYPES, TypeValues
 from materializer.rows.shown_forms import value_form
 from tests.support.cdc_common.messages.extremes import EXTREMES
@@ -19,7 +27,7 @@ from tests.support.e2e.raw_rows import ExactMessages, RawRows, raw_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.addresses import Servers
 

@@ -19,14 +19,14 @@ from transformer.rewrite import IS_NATIVE, REFUSALS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cdc_native.avro_rewrite import Rewrite  # noqa: TC004 - the core may be missing
+    from cdc_native.avro.rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
     from transformer.records import SourceRecord, Stream
     from transformer.registered import Part
 
 if IS_NATIVE:
-    from cdc_native.avro_messages import Messages
+    from cdc_native.avro.messages import Messages
 
 MOST_ROUTES = 1000  # pairs of schemas of a stream, kept by a process
 

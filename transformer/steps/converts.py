@@ -16,7 +16,7 @@ from cdc_common.messages.avro.skipping import read_long
 from transformer.errors import TransformError
 
 NativeForm: TypeAlias = tuple[str, str, int, bool, Any, Any]
-"""(kind, lift, null's branch or -1, whether one branch is left, argument, argument): cdc_native.avro_converts."""
+"""(kind, lift, null's branch or -1, whether one branch is left, argument, argument): cdc_native.avro.converts."""
 
 
 class Convert(Protocol):

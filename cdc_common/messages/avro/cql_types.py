@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from cassandra_storage.cql_types import type_text
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.types.cql_types import type_text
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     CustomType,
     ListType,

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from cassandra_storage import marshal
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import NativeType, VectorType
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.types import marshal
+from cassandra_storage.formats.types.marshal import NativeType, VectorType
 from cdc_common.messages.avro.encoding import NULL, VALUE, encode_array, encode_bytes, encode_long, encode_string
 from cdc_common.messages.errors import MessageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.serializers import Duration
+    from cassandra_storage.formats.types.serializers import Duration
 
 Encoder: TypeAlias = Callable[[Any], bytes]
 """Encodes a serialized value, or (path, value) pairs of a multi-cell type. EmptyValueError, FormatError."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.primitives.vint import write_unsigned_vint
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     ListType,
     MapType,
@@ -25,7 +26,6 @@ from cassandra_storage.marshal import (
     pairs,
     vector_elements,
 )
-from cassandra_storage.vint import write_unsigned_vint
 
 Check: TypeAlias = Callable[[bytes], bool]
 

@@ -1,4 +1,4 @@
-"""Compiles the native core (cdc_native/*.pyx) into the checkout, once for each state of its sources.
+"""Compiles the native core (cdc_native/**/*.pyx) into the checkout, once for each state of its sources.
 
 A stamp in cdc_native has the hash of what each module was compiled from: the next make command compiles an edited .pyx
 and nothing else, and where nothing was edited it takes milliseconds. setup.py chooses the compiler.
@@ -40,6 +40,7 @@ def build_core(python: Path) -> None:
             )
         return
     started = time.monotonic()
+    _remove_without_source(wanted)
     print_progress(f"Compiling the native core: {', '.join(stale)}")
     _remove(stale)
     if output_of([str(python), "-c", "import setup; print(setup.needs_zig())"]).strip() == "True":
@@ -60,9 +61,12 @@ def stale_modules(wanted: dict[str, str], stamp: dict[str, Any]) -> list[str]:
 
 
 def module_hashes() -> dict[str, str]:
-    """Return, by module, the hash of its source, of what it may include, and of how it is compiled."""
-    shared = b"".join(path.read_bytes() for path in (*sorted(PACKAGE.glob("*.pxd")), ROOT / "setup.py"))
-    return {path.stem: hashlib.sha256(path.read_bytes() + shared).hexdigest() for path in sorted(PACKAGE.glob("*.pyx"))}
+    """Return, by module (`room/name`), the hash of its source, of what it may include, and of how it is compiled."""
+    shared = b"".join(path.read_bytes() for path in (*sorted(PACKAGE.rglob("*.pxd")), ROOT / "setup.py"))
+    return {
+        path.relative_to(PACKAGE).with_suffix("").as_posix(): hashlib.sha256(path.read_bytes() + shared).hexdigest()
+        for path in sorted(PACKAGE.rglob("*.pyx"))
+    }
 
 
 def _read_stamp() -> dict[str, Any]:
@@ -81,6 +85,14 @@ def _build_tools() -> list[str | bool | None]:
 def _compiled(name: str) -> Path:
     """Return the file that a module is compiled to for this Python."""
     return PACKAGE / f"{name}{EXTENSION_SUFFIXES[0]}"
+
+
+def _remove_without_source(wanted: Iterable[str]) -> None:
+    """Remove what modules were compiled to that are no longer there, or are in another room."""
+    kept = {_compiled(name) for name in wanted}
+    for path in PACKAGE.rglob(f"*{EXTENSION_SUFFIXES[0]}"):
+        if path not in kept:
+            path.unlink()
 
 
 def _remove(names: Iterable[str]) -> None:

@@ -12,18 +12,13 @@ if TYPE_CHECKING:
 
 PACKAGES = (
     "cassandra_storage",
-    "cassandra_files",
     "cdc_common",
-    "cdc_messages",
     "cdc_native",
-    "cdc_program",
     "publisher",
     "filler",
     "materializer",
     "schematizer",
     "transformer",
-    "cassandra_commitlog",
-    "cassandra_sstable",
     "dev",
 )
 HEADING = "## Packages and rooms\n"

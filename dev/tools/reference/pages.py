@@ -13,12 +13,14 @@ from dev.tools.reference.kafka_errors_page import kafka_errors_page
 from dev.tools.reference.library_api import library_api_page
 from dev.tools.reference.metrics_page import metrics_page
 from dev.tools.reference.module_map import with_module_map
+from dev.tools.reference.native_constants import native_constants
 from dev.tools.reference.registry_api import with_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 PAGES: Mapping[str, Callable[[str], str]] = {
+    "cdc_native/formats/constants.pxd": native_constants,
     "docs/guides/monitor.md": with_alerts,
     "docs/reference/cli.md": lambda _: cli_page(),
     "docs/reference/configuration.md": lambda _: configuration_page(),

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_files.sstables import SSTable, SSTableFile, verify_digest
-from cassandra_files.table_sstables import find_partition
-from cassandra_storage.compression_info import parse_compression_info
-from cassandra_storage.errors import FormatError
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.sstable_name import COMPRESSION_INFO, DIGEST, INDEX, PARTITIONS, ROWS, SUMMARY, TOC
+from cassandra_storage.files.sstables import SSTable, SSTableFile, verify_digest
+from cassandra_storage.files.table_sstables import find_partition
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.sstable.compression_info import parse_compression_info
+from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, DIGEST, INDEX, PARTITIONS, ROWS, SUMMARY, TOC
 from dev.verify.fuzz.target import SEED_BYTES, Target, folder, is_read
 from tests.support.vectors import indexed_sstables, sstables
 
 if TYPE_CHECKING:
-    from cassandra_storage.partition_index import IndexEntry
+    from cassandra_storage.formats.sstable.partition_index import IndexEntry
 
 _FORMS = ("3.11", "4.0", "5.0-oa", "5.0-bti")
 _INDEXES = (INDEX, SUMMARY, PARTITIONS, ROWS)

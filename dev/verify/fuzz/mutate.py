@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from cassandra_storage.vint import write_unsigned_vint
+from cassandra_storage.formats.primitives.vint import write_unsigned_vint
 
 _LENGTHS = [
     *(write_unsigned_vint(number) for number in (0x7F, 0x80, 0xFFFF, 2**31 - 1, 2**31, 2**32, 2**60, 2**64 - 1)),

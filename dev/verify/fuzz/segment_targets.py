@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from cassandra_storage.commitlog import (
+from cassandra_storage.formats.commitlog.segment import (
     CommitLogEntry,
     Event,
     SegmentReader,
@@ -12,11 +12,11 @@ from cassandra_storage.commitlog import (
     parse_file_name,
     read_descriptor,
 )
-from cassandra_storage.mutation import split_mutation
-from cassandra_storage.versions import VERSION_40
+from cassandra_storage.formats.rows.mutation import split_mutation
+from cassandra_storage.formats.versions import VERSION_40
 from dev.verify.fuzz.target import Target, first_mutations, is_read
-from tests.support.cassandra_files.coded import CODECS, FORMS
 from tests.support.cassandra_storage import segment_builder
+from tests.support.cassandra_storage.files.coded import CODECS, FORMS
 
 
 def segment() -> Target:

@@ -6,16 +6,16 @@ import zlib
 from functools import cache
 from typing import NamedTuple
 
-from cassandra_files.sstables import SSTable, SSTableFile
-from cassandra_storage.cql_schema import parse_schema
-from cassandra_storage.errors import FormatError
-from cassandra_storage.schema import TableMetadata
-from cassandra_storage.sstable_header import SSTableSchema
-from cassandra_storage.sstable_metadata import parse_statistics
-from cassandra_storage.sstable_name import COMPRESSION_INFO, CRC, DATA, STATISTICS, parse_name
-from cassandra_storage.sstable_reader import SSTableReader
-from cassandra_storage.sstable_versions import SSTableFormat
-from cassandra_storage.type_names import parse_type_name
+from cassandra_storage.files.sstables import SSTable, SSTableFile
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.schema.cql_schema import parse_schema
+from cassandra_storage.formats.schema.tables import TableMetadata
+from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, CRC, DATA, STATISTICS, parse_name
+from cassandra_storage.formats.sstable.header import SSTableSchema
+from cassandra_storage.formats.sstable.metadata import parse_statistics
+from cassandra_storage.formats.sstable.reader import SSTableReader
+from cassandra_storage.formats.sstable.versions import SSTableFormat
+from cassandra_storage.formats.types.type_names import parse_type_name
 from dev.verify.fuzz.target import SEED_BYTES, Target, folder, is_read
 from tests.support.vectors import sstables
 from tests.support.workload.tables import create_types, tables

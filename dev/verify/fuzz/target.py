@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
 from tests.support.vectors.load import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 SEED_BYTES = 2000  # larger ones are slow and hold nothing else
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own

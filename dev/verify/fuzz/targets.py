@@ -10,19 +10,19 @@ import random
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder, value_encoder
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.counter import merge_contexts, total
-from cassandra_storage.cql_types import UserTypeDefinition, parse_type, type_text
-from cassandra_storage.errors import FormatError
-from cassandra_storage.header import SerializationHeader
-from cassandra_storage.marshal import CqlType, decoder
-from cassandra_storage.mutation import only_table, read_mutation, split_mutation
-from cassandra_storage.partition_update import read_partition_update
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cassandra_storage.schema_rows import tables_from_rows
-from cassandra_storage.unfiltered import read_row, write_row
-from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.byte_comparable import bound_encoder, clustering_encoder, value_encoder
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.header import SerializationHeader
+from cassandra_storage.formats.rows.mutation import only_table, read_mutation, split_mutation
+from cassandra_storage.formats.rows.partition_update import read_partition_update
+from cassandra_storage.formats.rows.unfiltered import read_row, write_row
+from cassandra_storage.formats.schema.schema_rows import tables_from_rows
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.counter import merge_contexts, total
+from cassandra_storage.formats.types.cql_types import UserTypeDefinition, parse_type, type_text
+from cassandra_storage.formats.types.marshal import CqlType, decoder
+from cassandra_storage.formats.versions import VERSION_40, VERSION_50, VERSION_3014
 from dev.verify.fuzz.component_targets import component_list, compression_info, sstable_index
 from dev.verify.fuzz.segment_targets import coded, descriptor, entry, index, section, segment
 from dev.verify.fuzz.sstable_targets import cql_schema, sstable_files, sstable_name, sstable_rows, statistics, type_name
@@ -34,7 +34,7 @@ from tests.support.vectors.load import FOLDER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
 
 MESSAGING = (VERSION_3014, VERSION_40, VERSION_50)
 TYPES = 200

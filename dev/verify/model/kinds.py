@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cassandra_storage.vint import write_unsigned_vint
+from cassandra_storage.formats.primitives.vint import write_unsigned_vint
 from dev.verify.model.values import EMPTY, NATIVES, NULL, UNSET, Value, native_value, numbered_value
 
 if TYPE_CHECKING:

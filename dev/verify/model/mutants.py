@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cassandra_storage.readings import Readings
+from cassandra_storage.formats.rows.readings import Readings
 from cdc_common.messages import tables
 from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.part import Part

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.formats.rows.partition_update import read_partition_update
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import tables_topic
 from cdc_common.program.cli import reported_errors
@@ -26,7 +26,7 @@ from materializer.kafka import TopicReader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.raw import RawMessage
     from dev.verify.model.check import Run
     from dev.verify.model.place import Place

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from dev.local_stack.process.paths import project_root
 
 INCLUDE = f"-I{sysconfig.get_path('include')}"
+BUFFERS = Path("formats", "buffers.pxd")
 STAMP = "built"  # of the folder; a module beside it has sanitizers
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 # Without -fwrapv, which the core is otherwise compiled with, the sanitizer also finds signed numbers that overflow.
@@ -25,7 +26,7 @@ RUNTIMES = ("libasan.so", "libubsan.so")
 
 
 class Defect(NamedTuple):
-    """A check that is left out of buffers.pxd: `wrong` in the place of `right`. It must be found."""
+    """A check that is left out of BUFFERS: `wrong` in the place of `right`. It must be found."""
 
     right: str
     wrong: str
@@ -50,9 +51,9 @@ def build(defect: str | None = None) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(sources, target, ignore=shutil.ignore_patterns("*.so", "__pycache__", ".compiled.json"))
     if defect is not None:
-        _seed(target / "buffers.pxd", DEFECTS[defect])
+        _seed(target / BUFFERS, DEFECTS[defect])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(_compile, sorted(target.glob("*.pyx"))))
+        list(pool.map(_compile, sorted(target.rglob("*.pyx"))))
     stamp.write_text(wanted)
     return folder
 
@@ -84,9 +85,8 @@ def _compile(source: Path) -> None:
     module = source.with_suffix(EXTENSION_SUFFIXES[0])
     code = source.with_suffix(".c")
     directives = [part for each in DIRECTIVES for part in ("-X", each)]
-    subprocess.run(
-        [sys.executable, "-m", "cython", "-3", *directives, str(source)], check=True, cwd=source.parent.parent
-    )
+    package = next(folder for folder in source.parents if folder.name == "cdc_native")
+    subprocess.run([sys.executable, "-m", "cython", "-3", *directives, str(source)], check=True, cwd=package.parent)
     subprocess.run([*_compiler(), *FLAGS, INCLUDE, "-shared", str(code), "-o", str(module)], check=True)
 
 
@@ -104,6 +104,6 @@ def _runtime(name: str) -> str:
 
 def _digest(sources: Path, defect: str | None) -> str:
     found = hashlib.sha256(repr((FLAGS, DIRECTIVES, DEFECTS.get(defect or ""), sys.version)).encode())
-    for path in sorted((*sources.glob("*.pyx"), *sources.glob("*.pxd"))):
+    for path in sorted((*sources.rglob("*.pyx"), *sources.rglob("*.pxd"))):
         found.update(path.read_bytes())
     return found.hexdigest()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-import cdc_native.fold
+import cdc_native.fold.fold as core
 from dev.verify.native.build import STAMP
 from dev.verify.native.targets import TARGETS
 from tests.support.materializer.both_folds import Counts
@@ -27,13 +27,13 @@ from tests.support.materializer.both_folds import Counts
 if TYPE_CHECKING:
     from types import FrameType
 
-FOLDER = Path(cdc_native.fold.__file__).parent.parent
+FOLDER = Path(core.__file__).parents[2]
 FOUND = 1
 _HANGS = 120  # s
 
 
 def main(seed: str, first: int, seconds: float, names: list[str]) -> None:
-    assert (FOLDER / STAMP).exists(), f"{cdc_native.fold.__file__} has no sanitizers"
+    assert (FOLDER / STAMP).exists(), f"{core.__file__} has no sanitizers"
     signal.signal(signal.SIGALRM, _hang)
     with tempfile.TemporaryDirectory() as folder:
         targets = {name: TARGETS[name](Path(folder)) for name in names}

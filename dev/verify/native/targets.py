@@ -12,22 +12,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 from unittest.mock import patch
 
-from cassandra_files.codecs import SegmentCodecs
-from cassandra_files.segments import read_segment
-from cassandra_storage.commitlog import CommitLogEntry
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.native_order import KEY_TYPES
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
+from cassandra_storage.files.codecs import SegmentCodecs
+from cassandra_storage.files.segments import read_segment
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import NativeType
+from cassandra_storage.formats.types.native_order import KEY_TYPES
+from cassandra_storage.formats.versions import VERSION_40, VERSION_50, VERSION_3014
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages import raw
 from cdc_common.messages.tables import canonical, digest
-from cdc_native.batches import Batch
-from cdc_native.changelog import encode_body as native_body
-from cdc_native.fold import Fold
-from cdc_native.mutations import MutationSplitter
-from cdc_native.plan import Plan
-from cdc_native.updates import decode, in_write_order, mutation_end, of_new_hosts
+from cdc_native.fold.changelog import encode_body as native_body
+from cdc_native.fold.fold import Fold
+from cdc_native.fold.plan import Plan
+from cdc_native.fold.updates import decode, in_write_order, mutation_end, of_new_hosts
+from cdc_native.formats.batches import Batch
+from cdc_native.formats.mutations import MutationSplitter
 from dev.verify.fuzz.mutate import mutated
 from dev.verify.native.shapes import Reshaped, ReshapedState, reshaped
 from materializer.fold import native_fold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import cdc_native
-from cassandra_files.codecs import SegmentCodecs
+from cassandra_storage.files.codecs import SegmentCodecs
 from dev.verify.oracle.judge import Tally
 from tests.support.publisher.both_readers import Comparison, Read
 from tests.support.publisher.chosen_tables import ChosenTables
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 
 def judge_batches(path: Path, tables: Mapping[bytes, TableMetadata], keys: Mapping[str, bytes]) -> Tally:

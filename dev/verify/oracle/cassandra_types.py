@@ -14,7 +14,7 @@ from dev.verify.oracle.java_child import FOLDER, JavaChild
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cassandra_storage.cql_types import UserTypeDefinition
+    from cassandra_storage.formats.types.cql_types import UserTypeDefinition
 
 
 class CassandraTypes(JavaChild):

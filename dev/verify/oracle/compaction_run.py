@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cassandra_files.table_sstables import DamagedTableError, TableSSTables, table_files
-from cassandra_storage.deletion import LIVE, NO_TIMESTAMP
-from cassandra_storage.partition import PartitionUpdate
-from cassandra_storage.partition_update import SingleRowUpdate
-from cassandra_storage.purge import Purger
-from cassandra_storage.range_merge import with_ranges
-from cassandra_storage.rows import Row
-from cassandra_storage.sstable_merge import Place
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, TokenRange, spans
+from cassandra_storage.files.table_sstables import DamagedTableError, TableSSTables, table_files
+from cassandra_storage.formats.merge.purge import Purger
+from cassandra_storage.formats.merge.range_merge import with_ranges
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, TokenRange, spans
+from cassandra_storage.formats.rows.deletion import LIVE, NO_TIMESTAMP
+from cassandra_storage.formats.rows.partition import PartitionUpdate
+from cassandra_storage.formats.rows.partition_update import SingleRowUpdate
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.sstable.merge import Place
 from dev.verify.oracle import merge_rules
 from dev.verify.oracle.described import compact, plain
 from dev.verify.oracle.judge import first_difference
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from cassandra_storage.deletion import RangeTombstone
-    from cassandra_storage.partition_update import UpdateKind
-    from cassandra_storage.schema import TableMetadata
-    from cassandra_storage.sstable_merge import MergedPartition
+    from cassandra_storage.formats.rows.deletion import RangeTombstone
+    from cassandra_storage.formats.rows.partition_update import UpdateKind
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.sstable.merge import MergedPartition
     from dev.verify.oracle.described import Said
 
     Report = Callable[[str], None]

@@ -15,11 +15,11 @@ from contextlib import closing, suppress
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from cassandra_files.codecs import SegmentCodecs
-from cassandra_files.segments import OpenSegment, read_descriptor_of
-from cassandra_storage.commitlog import CommitLogEntry
-from cassandra_storage.errors import FormatError
-from cassandra_storage.mutation import read_mutation
+from cassandra_storage.files.codecs import SegmentCodecs
+from cassandra_storage.files.segments import OpenSegment, read_descriptor_of
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.mutation import read_mutation
 from dev.local_stack.process.paths import run_folder
 from dev.verify.fuzz.mutate import mutated
 from dev.verify.oracle.described import Said, compact, described
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from dev.verify.oracle.commitlog_oracle import CommitLogOracle
 
 KEPT = run_folder() / "damaged"

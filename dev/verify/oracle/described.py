@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from cassandra_storage.rows import Cell
+from cassandra_storage.formats.rows.row import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cassandra_storage.clustering import Clustering, ClusteringBound
-    from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.rows import ColumnData, Row
-    from cassandra_storage.unfiltered import Marker
+    from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.row import ColumnData, Row
+    from cassandra_storage.formats.rows.unfiltered import Marker
 
 Said = dict[str, Any]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat, takewhile
 from typing import TYPE_CHECKING, Any
 
-from cassandra_files.codecs import SegmentCodecs
-from cassandra_files.segments import OpenSegment
-from cassandra_storage.commitlog import CommitLogEntry
-from cassandra_storage.deletion import NO_DELETION_TIME, NO_TIMESTAMP
-from cassandra_storage.errors import FormatError, UnknownTableError
-from cassandra_storage.mutation import read_mutation, split_mutation
-from cassandra_storage.rows import Cell
+from cassandra_storage.files.codecs import SegmentCodecs
+from cassandra_storage.files.segments import OpenSegment
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
+from cassandra_storage.formats.errors import FormatError, UnknownTableError
+from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TIMESTAMP
+from cassandra_storage.formats.rows.mutation import read_mutation, split_mutation
+from cassandra_storage.formats.rows.row import Cell
 from dev.verify.oracle.described import Said, compact, described
 from tests.support.cassandra_storage.split_parts import joined
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.rows import Row
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.row import Row
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 KEPT = 20  # differences that are shown in full
 LIVE_TIMES = (NO_DELETION_TIME, 2**32 - 2)  # 5.0 takes what it writes for LIVE in messaging version 12 for invalid

@@ -6,8 +6,8 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cassandra_storage.byte_comparable import path_encoder
-from cassandra_storage.deletion import (
+from cassandra_storage.formats.rows.byte_comparable import path_encoder
+from cassandra_storage.formats.rows.deletion import (
     EXPIRED_LIVENESS_TTL,
     LIVE,
     NO_LIVENESS,
@@ -17,7 +17,7 @@ from cassandra_storage.deletion import (
     LivenessInfo,
     RowDeletion,
 )
-from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from dev.verify.oracle.merge_wire import (
     COUNTER,
     DECIMAL_SET,
@@ -35,7 +35,7 @@ from dev.verify.oracle.merge_wire import (
 if TYPE_CHECKING:
     import random
 
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
 
 POOL, MERGES = 200, 2000  # rows and merges of one request
 _ACTIVE = 8

@@ -16,9 +16,9 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.byte_comparable import path_encoder
-from cassandra_storage.merge import RowMerger
-from cassandra_storage.rows import ComplexColumnData, Row
+from cassandra_storage.formats.merge.reconciliation import RowMerger
+from cassandra_storage.formats.rows.byte_comparable import path_encoder
+from cassandra_storage.formats.rows.row import ComplexColumnData, Row
 from dev.verify.oracle import merge_rules
 from dev.verify.oracle.merge_cases import MERGES, Batch, RowMaker
 from dev.verify.oracle.merge_oracle import NOW, OTHERWISE, MergeOracle
@@ -81,7 +81,7 @@ def answers(oracle: MergeOracle, batch: Batch) -> list[Row]:
 
 
 class Judge:
-    """Compares the answers to a batch with what cassandra_storage.merge, or a mutant of its RowMerger, makes of it."""
+    """Compares the answers to a batch with what RowMerger, or a mutant of it, makes of it."""
 
     def __init__(self, batch: Batch, merger: type[RowMerger] = RowMerger) -> None:
         self._batch = batch

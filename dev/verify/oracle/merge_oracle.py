@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from cassandra_storage.deletion import DeletionTime
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.deletion import DeletionTime
+    from cassandra_storage.formats.rows.row import Row
     from dev.verify.oracle.merge_wire import Merge, MergedTable
 
 SOURCE = FOLDER / "MergeOracle.java"

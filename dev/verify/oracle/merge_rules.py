@@ -1,6 +1,7 @@
 """Cassandra 3.11's rules where they are not 4.0's, written down to tell such merges from true differences.
 
-4.0, 4.1 and 5.0 have one set of rules (cassandra_storage.merge). In 3.11 (db.Conflicts, LivenessInfo.supersedes):
+4.0, 4.1 and 5.0 have one set of rules (cassandra_storage.formats.merge.reconciliation). In 3.11 (db.Conflicts,
+LivenessInfo.supersedes):
 - of two cells of one timestamp the one that is dead by the clock wins, so that expiring cells change sides (4.0:
   CASSANDRA-14592); then the larger value, its bytes taken as signed; then the later local deletion time, and never the
   TTL;
@@ -15,22 +16,22 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from cassandra_storage import merge
-from cassandra_storage.deletion import EXPIRED_LIVENESS_TTL, NO_TTL
-from cassandra_storage.rows import ComplexColumnData
+from cassandra_storage.formats.merge import reconciliation as merge
+from cassandra_storage.formats.rows.deletion import EXPIRED_LIVENESS_TTL, NO_TTL
+from cassandra_storage.formats.rows.row import ComplexColumnData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cassandra_storage.deletion import LivenessInfo
-    from cassandra_storage.rows import Cell, ColumnData, Row
+    from cassandra_storage.formats.rows.deletion import LivenessInfo
+    from cassandra_storage.formats.rows.row import Cell, ColumnData, Row
 
 _reconcile = merge.reconcile
 
 
 @contextmanager
 def of_3_11(now: int) -> Iterator[None]:
-    """cassandra_storage.merge with 3.11's rules at `now` (s)."""
+    """cassandra_storage.formats.merge.reconciliation with 3.11's rules at `now` (s)."""
 
     def reconcile(left: Cell, right: Cell, *, is_counter: bool = False) -> Cell:
         if is_counter and not (left.is_tombstone and right.is_tombstone):

@@ -6,15 +6,15 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, UserType
-from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, UserType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
 
 TEXT, INT, COUNTER_TYPE = NativeType("text"), NativeType("int"), NativeType("counter")
 SET = SetType(TEXT, is_multi_cell=True)

@@ -12,11 +12,16 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder, path_encoder, value_encoder
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.cql_types import parse_type, type_text
-from cassandra_storage.marshal import CqlType, ListType, MapType, SetType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.rows.byte_comparable import (
+    bound_encoder,
+    clustering_encoder,
+    path_encoder,
+    value_encoder,
+)
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.cql_types import parse_type, type_text
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, SetType, UserType
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 from dev.verify.oracle.type_orders import TypeOrders
 from dev.verify.oracle.type_values import COMPARABLE, KEYSPACE, USER_TYPES, TypeValues

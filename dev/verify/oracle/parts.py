@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from cassandra_storage.commitlog import CommitLogEntry
-from cassandra_storage.errors import FormatError
-from cassandra_storage.mutation import split_mutation
-from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.mutation import split_mutation
+from cassandra_storage.formats.rows.partition_update import read_partition_update
 from dev.verify.oracle.described import compact, described, plain
 from dev.verify.oracle.judge import Tally, events_of, first_difference, normalised
 from tests.support.cassandra_storage.split_parts import header_of
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.partition_update import SingleRowUpdate
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.partition_update import SingleRowUpdate
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from dev.verify.oracle.commitlog_oracle import CommitLogOracle
 
 Serialized = tuple[str, int, bytes]  # where it is from, messaging version, mutation

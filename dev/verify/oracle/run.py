@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cassandra_files.keystore import read_keys
+from cassandra_storage.files.keystore import read_keys
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 from dev.local_stack.servers.encryption import PASSWORD

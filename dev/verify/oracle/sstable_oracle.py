@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from cassandra_files.sstables import SSTable, verify_digest
-from cassandra_storage.errors import FormatError
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.files.sstables import SSTable, verify_digest
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.row import Cell, Row
 from dev.verify.oracle.commitlog_oracle import API_OF
 from dev.verify.oracle.described import compact, described_marker, described_row
 from dev.verify.oracle.java_child import FOLDER, JavaChild
@@ -20,10 +20,11 @@ from dev.verify.oracle.judge import KEPT, first_difference, normalised
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cassandra_files.sstables import SSTableFile
-    from cassandra_storage.schema import TableMetadata
-    from cassandra_storage.sstable_merge import MergedPartition
-    from cassandra_storage.sstable_reader import Partition, Unfiltered
+    from cassandra_storage.files.sstables import SSTableFile
+    from cassandra_storage.formats.rows.unfiltered import Unfiltered
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.sstable.merge import MergedPartition
+    from cassandra_storage.formats.sstable.reader import Partition
     from dev.local_stack.servers.cassandra import CassandraNode
 
 _COUNTED = ("sstables", "partitions", "statics", "deletions", "rows", "markers", "cells", "refused", "different")

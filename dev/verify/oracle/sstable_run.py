@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cassandra_files.sstables import find_sstables
+from cassandra_storage.files.sstables import find_sstables
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.verify.oracle.sstable_oracle import SSTableOracle, SSTableTally, judge_sstable
 from dev.verify.oracle.versions import Judged, judge_all, make_parser, print_progress
@@ -26,8 +26,8 @@ from tests.support.workload.workload import Workload
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cassandra_files.sstables import SSTableFile
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.files.sstables import SSTableFile
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
     Report = Callable[[str], None]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from cassandra_storage.cql_types import type_text
+from cassandra_storage.formats.types.cql_types import type_text
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 from dev.verify.oracle.java_child import FOLDER, JavaChild
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cassandra_storage.clustering import ClusteringBound
-    from cassandra_storage.cql_types import UserTypeDefinition
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.schema import ColumnMetadata
+    from cassandra_storage.formats.rows.clustering import ClusteringBound
+    from cassandra_storage.formats.schema.tables import ColumnMetadata
+    from cassandra_storage.formats.types.cql_types import UserTypeDefinition
+    from cassandra_storage.formats.types.marshal import CqlType
 
 
 class TypeOrders(JavaChild):

@@ -8,8 +8,9 @@ import struct
 from collections.abc import Callable
 from typing import TypeAlias
 
-from cassandra_storage.cql_types import UserTypeDefinition
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.primitives.vint import write_unsigned_vint, write_vint
+from cassandra_storage.formats.types.cql_types import UserTypeDefinition
+from cassandra_storage.formats.types.marshal import (
     LEXICAL_UUID_TYPE,
     CqlType,
     CustomType,
@@ -22,7 +23,6 @@ from cassandra_storage.marshal import (
     VectorType,
     fixed_length,
 )
-from cassandra_storage.vint import write_unsigned_vint, write_vint
 
 KEYSPACE = "ks"
 USER_TYPES = {

@@ -8,8 +8,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.messages.topics import partition_for
 from materializer.commands.audit.first_look import compare_spans, scan_state
 from materializer.commands.audit.plan import SlicePlan

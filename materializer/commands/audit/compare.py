@@ -11,12 +11,12 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.rows import Cell
+from cassandra_storage.formats.rows.row import Cell
 from materializer.commands.audit.shown import ShownCell
 
 if TYPE_CHECKING:
-    from cassandra_storage.deletion import DeletionTime
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.deletion import DeletionTime
+    from cassandra_storage.formats.rows.row import Row
     from materializer.commands.audit.shown import Side
 
 CLOCK_SECONDS = 5

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from cassandra_storage.clustering import Clustering
-from cassandra_storage.header import SerializationHeader
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import Span
-from cassandra_storage.unfiltered import read_row
-from cassandra_storage.vint import read_unsigned_vint
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import Span
+from cassandra_storage.formats.primitives.vint import read_unsigned_vint
+from cassandra_storage.formats.rows.clustering import Clustering
+from cassandra_storage.formats.rows.header import SerializationHeader
+from cassandra_storage.formats.rows.unfiltered import read_row
 from cdc_common.clients.cassandra import connect_raw
 from materializer.commands.audit.compare import Seen, differences, seen
 from materializer.commands.audit.plan import ANSWER_SECONDS
@@ -24,7 +24,7 @@ from materializer.commands.audit.select import Pace, SelectedUnits, Unread
 from materializer.commands.audit.shown import ABSENT, STATIC_UNIT
 from materializer.commands.audit.spans import SpanIndex
 from materializer.commands.audit.states import open_committed, scan_units, schema_digests
-from materializer.rows.row_codec import with_dropped_columns
+from materializer.rows.row_columns import with_dropped_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.clients.cassandra import Consistency
 from cdc_common.settings import Settings
 from materializer.commands.audit.shown import AuditedTable

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.errors import MessageError, check_version
 from materializer.commands.audit.compare import Seen

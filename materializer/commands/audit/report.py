@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cassandra_storage.murmur3 import decorated_token
-from cdc_common.messages.envelope import partition_key_values
-from cdc_messages.values_json import value_json
+from cassandra_storage.formats.json_forms.values import value_json
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.schema.partition_keys import partition_key_values
 from materializer.commands.audit.compare import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cassandra_storage.schema import ColumnMetadata
+    from cassandra_storage.formats.schema.tables import ColumnMetadata
     from materializer.commands.audit.progress import Progress
     from materializer.commands.audit.second_look import Difference
     from materializer.commands.audit.select import Unread

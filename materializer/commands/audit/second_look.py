@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.clustering import Clustering
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import Span
+from cassandra_storage.formats.rows.clustering import Clustering
+from cassandra_storage.formats.schema.partition_keys import partition_key_values
 from cdc_common.clients.cassandra import PageUnreadableError, connect_raw
-from cdc_common.messages.envelope import partition_key_values
 from materializer.commands.audit.caught_up import find_caught_up
 from materializer.commands.audit.compare import CLOCK_SECONDS, Cause, ColumnPair, cause_of, judge, seen
 from materializer.commands.audit.first_look import Candidate

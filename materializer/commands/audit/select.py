@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.clients.cassandra import PageUnreadableError, RawPage
 from materializer.commands.audit.spans import divide
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.clustering import Clustering
-from cassandra_storage.compact_tables import as_selected
-from cassandra_storage.cql_types import quoted_if_needed
-from cassandra_storage.marshal import ListType, MapType, SetType, UserType
-from cassandra_storage.rows import Cell
+from cassandra_storage.formats.rows.clustering import Clustering
+from cassandra_storage.formats.rows.row import Cell
+from cassandra_storage.formats.schema.compact_tables import as_selected
+from cassandra_storage.formats.types.cql_types import quoted_if_needed
+from cassandra_storage.formats.types.marshal import ListType, MapType, SetType, UserType
 from materializer.rows.row_image import RowImager
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.rows import Row
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.rows.row import Row
+    from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.changes import ColumnImage
 
 STATIC_UNIT = b""

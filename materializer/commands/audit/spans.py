@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span
 
 _TOKENS = MAXIMUM - MINIMUM + 1
 

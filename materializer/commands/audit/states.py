@@ -7,8 +7,8 @@ import time
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import LIVE, DeletionTime
-from cassandra_storage.rows import Row
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime
+from cassandra_storage.formats.rows.row import Row
 from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.stored_partitions import read_positions
 from materializer.exactly_once.position import check_no_command

@@ -71,7 +71,7 @@ def test_a_log_is_read_alike(programs: dict[str, Path], tmp_path: Path) -> None:
     segment.write_bytes(gzip.decompress(packed.read_bytes()))
     shown = alone(programs["cassandra-commitlog"], "dump", segment)
     assert shown.count("\n") > ROWS
-    plain = [sys.executable, "-m", "cassandra_commitlog", "dump", str(segment)]
+    plain = [sys.executable, "-m", "cassandra_storage.commands.commitlog", "dump", str(segment)]
     assert shown == subprocess.run(plain, capture_output=True, text=True, check=True).stdout
 
 
@@ -104,7 +104,7 @@ def test_the_wheel_does_the_same(made: Path, tmp_path: Path, is_enabled: bool) -
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, tmp_path)
-    packages = ("cassandra_storage", "cdc_common", "cdc_messages", "cdc_native", "cassandra_commitlog", "materializer")
+    packages = ("cassandra_storage", "cdc_common", "cdc_native", "materializer")
     tests = [f"tests/unit/{package}" for package in packages]
     command = [sys.executable, "-m", "pytest", "-m", "not servers", "-x", *tests, "-k", "not mutant"]
     environment = {name: value for name, value in os.environ.items() if name != "CDC_EXHAUSTIVE"}  # as many as each run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.rows import Cell, ComplexColumnData
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData
 from cdc_common.errors.codes import CdcError
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.cassandra_options import CassandraOptions

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
-from cassandra_files.segments import list_segments, read_descriptor_of
+from cassandra_storage.files.segments import list_segments, read_descriptor_of
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.encryption import KEY_ALIAS, PASSWORD, make_keystore
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cassandra_storage.commitlog import CommitLogDescriptor
+    from cassandra_storage.formats.commitlog.segment import CommitLogDescriptor
     from dev.local_stack.servers.cassandra import CassandraNode
     from tests.support.publisher.sent import Sent
 

@@ -19,9 +19,9 @@ import pytest
 from cassandra.cluster import NoHostAvailable
 from cassandra.concurrent import execute_concurrent_with_args
 
-from cassandra_files.codecs import SegmentCodecs
-from cassandra_files.keystore import read_keys
-from cassandra_storage.mutation import read_mutation
+from cassandra_storage.files.codecs import SegmentCodecs
+from cassandra_storage.files.keystore import read_keys
+from cassandra_storage.formats.rows.mutation import read_mutation
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.encryption import PASSWORD, make_keystore

@@ -14,7 +14,7 @@ import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from cassandra_storage.rows import ComplexColumnData
+from cassandra_storage.formats.rows.row import ComplexColumnData
 from cdc_common.messages.topics import partition_for, raw_topic
 from publisher.cdc_raw import list_cdc_segments
 from publisher.housekeeping import SAVE_SECONDS

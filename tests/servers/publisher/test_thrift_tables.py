@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_files.segments import OpenSegment, list_segments
-from cassandra_storage.commitlog import CorruptEntry
-from cassandra_storage.errors import UnknownColumnError
-from cassandra_storage.mutation import first_table, read_mutation
-from cassandra_storage.versions import VERSION_3014
+from cassandra_storage.files.segments import OpenSegment, list_segments
+from cassandra_storage.formats.commitlog.segment import CorruptEntry
+from cassandra_storage.formats.errors import UnknownColumnError
+from cassandra_storage.formats.rows.mutation import first_table, read_mutation
+from cassandra_storage.formats.versions import VERSION_3014
 from cdc_common.clients.cassandra import connect
 from cdc_common.settings import CassandraSettings
 from dev.local_stack.clients import cql

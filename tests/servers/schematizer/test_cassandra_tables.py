@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from dev.local_stack.servers.cassandra import CassandraCluster
 
 pytestmark = pytest.mark.servers

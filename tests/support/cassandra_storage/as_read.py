@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.rows import Cell, ColumnData, Row
+from cassandra_storage.formats.rows.row import Cell, ColumnData, Row
 
 if TYPE_CHECKING:
-    from cassandra_storage.deletion import DeletionTime
-    from cassandra_storage.header import EncodingStats
-    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.formats.rows.deletion import DeletionTime
+    from cassandra_storage.formats.rows.header import EncodingStats
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
 
 INVALID_DELETION_TIME = 2**32 - 2  # Cell.INVALID_DELETION_TIME
 

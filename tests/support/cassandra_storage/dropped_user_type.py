@@ -6,19 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cassandra_storage.deletion import DeletionTime, LivenessInfo
-from cassandra_storage.header import EncodingStats, SerializationHeader, write_stats
-from cassandra_storage.marshal import MapType, NativeType, TupleType, UserType
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
-from cassandra_storage.unfiltered import write_row
-from cassandra_storage.versions import VERSION_3014
-from cassandra_storage.vint import write_int, write_sized
+from cassandra_storage.formats.primitives.vint import write_int, write_sized
+from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo
+from cassandra_storage.formats.rows.header import EncodingStats, SerializationHeader, write_stats
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.rows.unfiltered import write_row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.marshal import MapType, NativeType, TupleType, UserType
+from cassandra_storage.formats.versions import VERSION_3014
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cassandra_storage.rows import ColumnData
+    from cassandra_storage.formats.rows.row import ColumnData
 
 INT, TEXT = NativeType("int"), NativeType("text")
 FIELDS = (INT, TEXT)

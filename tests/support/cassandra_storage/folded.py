@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.byte_comparable import bound_keys, clustering_encoder
-from cassandra_storage.counter import total
-from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
-from cassandra_storage.marshal import ListType, MapType, SetType, UserType
-from cassandra_storage.merge import RowMerger
-from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.formats.merge.reconciliation import RowMerger
+from cassandra_storage.formats.rows.byte_comparable import bound_keys, clustering_encoder
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.formats.types.counter import total
+from cassandra_storage.formats.types.marshal import ListType, MapType, SetType, UserType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cassandra_storage.clustering import Clustering
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.rows.clustering import Clustering
+    from cassandra_storage.formats.rows.partition import PartitionUpdate
+    from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.types.marshal import CqlType
 
 
 class Shown(NamedTuple):

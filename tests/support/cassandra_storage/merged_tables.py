@@ -8,9 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from uuid import UUID
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.counter import Shard, ShardKind, shards
-from cassandra_storage.deletion import (
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.merge.purge import Purger
+from cassandra_storage.formats.merge.reconciliation import RowMerger
+from cassandra_storage.formats.primitives.murmur3 import token
+from cassandra_storage.formats.primitives.token_ranges import MINIMUM
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import (
     LIVE,
     NO_DELETION_TIME,
     NO_LIVENESS,
@@ -19,23 +23,19 @@ from cassandra_storage.deletion import (
     LivenessInfo,
     RowDeletion,
 )
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import MapType, NativeType
-from cassandra_storage.merge import RowMerger
-from cassandra_storage.murmur3 import token
-from cassandra_storage.purge import Purger
-from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.sstable_merge import Place
-from cassandra_storage.sstable_reader import Partition, Unfiltered
-from cassandra_storage.token_ranges import MINIMUM
-from cassandra_storage.unfiltered import Marker
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.formats.rows.unfiltered import Marker, Unfiltered
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.reader import Partition
+from cassandra_storage.formats.types.counter import Shard, ShardKind, shards
+from cassandra_storage.formats.types.marshal import MapType, NativeType
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Iterator
 
-    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.formats.rows.clustering import Clustering
 
 INT, TEXT = NativeType("int"), NativeType("text")
 NOW, SECONDS = 100, range(80, 120)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cassandra_storage.header import SerializationHeader, read_stats, table_codec
-from cassandra_storage.partition import PartitionUpdate
-from cassandra_storage.partition_update import SingleRowUpdate, read_partition_update
-from cassandra_storage.unfiltered import write_row
-from cassandra_storage.versions import VERSION_40, VERSION_50, messaging_format
-from cassandra_storage.vint import read_sized
+from cassandra_storage.formats.primitives.vint import read_sized
+from cassandra_storage.formats.rows.header import SerializationHeader, read_stats, table_codec
+from cassandra_storage.formats.rows.partition import PartitionUpdate
+from cassandra_storage.formats.rows.partition_update import SingleRowUpdate, read_partition_update
+from cassandra_storage.formats.rows.unfiltered import write_row
+from cassandra_storage.formats.versions import VERSION_40, VERSION_50, messaging_format
 
 if TYPE_CHECKING:
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 
 def joined(parts: list[SingleRowUpdate], table: TableMetadata, partition_key: bytes, version: int) -> PartitionUpdate:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.clustering_prefix import write_bound
-from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, DeletionTime
-from cassandra_storage.header import write_deletion_time
-from cassandra_storage.rows import Row
-from cassandra_storage.unfiltered import Marker, parse_marker_head, parse_row_head, write_row
-from cassandra_storage.vint import write_unsigned_vint
+from cassandra_storage.formats.primitives.vint import write_unsigned_vint
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.clustering_prefix import write_bound
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, DeletionTime
+from cassandra_storage.formats.rows.header import write_deletion_time
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.rows.unfiltered import Marker, parse_marker_head, parse_row_head, write_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cassandra_storage.header import SerializationHeader
-    from cassandra_storage.sstable_versions import SSTableFormat
+    from cassandra_storage.formats.rows.header import SerializationHeader
+    from cassandra_storage.formats.sstable.versions import SSTableFormat
 
 END = b"\x01"
 _EMPTY_STATIC = Row((), {})

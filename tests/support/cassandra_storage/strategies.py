@@ -7,9 +7,9 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from cassandra_storage.byte_comparable import path_encoder
-from cassandra_storage.clustering import Clustering, ClusteringBound, Kind
-from cassandra_storage.deletion import (
+from cassandra_storage.formats.rows.byte_comparable import path_encoder
+from cassandra_storage.formats.rows.clustering import Clustering, ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import (
     LIVE,
     NO_LIVENESS,
     NO_ROW_DELETION,
@@ -18,14 +18,22 @@ from cassandra_storage.deletion import (
     RangeTombstone,
     RowDeletion,
 )
-from cassandra_storage.header import EncodingStats
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, UserType, VectorType, fixed_length
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.schema_rows import in_order
+from cassandra_storage.formats.rows.header import EncodingStats
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.schema.schema_rows import in_order
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import (
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    UserType,
+    VectorType,
+    fixed_length,
+)
 
 if TYPE_CHECKING:
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
 
 INT, TEXT, TIMEUUID = NativeType("int"), NativeType("text"), NativeType("timeuuid")
 _TYPES: list[CqlType] = [

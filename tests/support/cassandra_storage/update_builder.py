@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import strategies as st
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.clustering_prefix import write_bound
-from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
-from cassandra_storage.header import SerializationHeader, write_deletion_time, write_stats
-from cassandra_storage.partition import PartitionUpdate
-from cassandra_storage.rows import Row
-from cassandra_storage.unfiltered import write_row
-from cassandra_storage.vint import write_sized, write_unsigned_vint
+from cassandra_storage.formats.primitives.vint import write_sized, write_unsigned_vint
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.clustering_prefix import write_bound
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.formats.rows.header import SerializationHeader, write_deletion_time, write_stats
+from cassandra_storage.formats.rows.partition import PartitionUpdate
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.rows.unfiltered import write_row
 from tests.support.cassandra_storage import strategies
 from tests.support.cassandra_storage.as_read import update_as_read
 
 if TYPE_CHECKING:
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 VERSION = 13
 

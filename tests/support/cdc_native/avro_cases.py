@@ -14,7 +14,7 @@ import fastavro
 from cdc_common.messages.avro.encoding import END, encode_bytes, encode_long
 from cdc_common.messages.avro.forms import Form, form_of
 from cdc_common.messages.avro.schemas import to_tree
-from cdc_native.avro_program import Program
+from cdc_native.avro.program import Program
 
 Json = Any
 _INT = (0, 1, -1, 63, -64, 64, 2**31 - 1, -(2**31))

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from cdc_common.messages.avro.schemas import to_tree
 from cdc_common.messages.avro.skipping import skipper
-from cdc_native.avro_columns import Table
-from cdc_native.avro_keys import Keys
-from cdc_native.avro_messages import AvroError, Messages
-from cdc_native.avro_rewrite import Layout, Rewrite
-from cdc_native.avro_rows import write_rows
+from cdc_native.avro.columns import Table
+from cdc_native.avro.keys import Keys
+from cdc_native.avro.messages import AvroError, Messages
+from cdc_native.avro.rewrite import Layout, Rewrite
+from cdc_native.avro.rows import write_rows
 from tests.support.cdc_native.avro_cases import Case, Schemas
 
 if TYPE_CHECKING:

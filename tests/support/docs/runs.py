@@ -163,15 +163,23 @@ OWN: dict[str, Work] = {
 }
 
 INSPECTORS: dict[str, Run] = {
-    "cassandra-commitlog info": Run("tests/unit/cassandra_commitlog/test_verify.py", ('commitlog("info"',)),
-    "cassandra-commitlog dump": Run("tests/unit/cassandra_commitlog/test_coded.py", ('commitlog("dump", "--values"',)),
-    "cassandra-commitlog verify": Run("tests/unit/cassandra_commitlog/test_verify.py", ('"verify"',)),
-    "cassandra-sstable info": Run("tests/unit/cassandra_sstable/test_command.py", ('sstable("info"',)),
-    "cassandra-sstable dump": Run("tests/unit/cassandra_sstable/test_command.py", ('sstable("dump", "--values"',)),
-    "cassandra-sstable merge": Run(
-        "tests/unit/cassandra_sstable/test_command.py", ('sstable("merge", "--values", "--key"',)
+    "cassandra-commitlog info": Run(
+        "tests/unit/cassandra_storage/commands/commitlog/test_verify.py", ('commitlog("info"',)
     ),
-    "cassandra-sstable verify": Run("tests/unit/cassandra_sstable/test_command.py", ('sstable("verify"',)),
+    "cassandra-commitlog dump": Run(
+        "tests/unit/cassandra_storage/commands/commitlog/test_coded.py", ('commitlog("dump", "--values"',)
+    ),
+    "cassandra-commitlog verify": Run("tests/unit/cassandra_storage/commands/commitlog/test_verify.py", ('"verify"',)),
+    "cassandra-sstable info": Run("tests/unit/cassandra_storage/commands/sstable/test_command.py", ('sstable("info"',)),
+    "cassandra-sstable dump": Run(
+        "tests/unit/cassandra_storage/commands/sstable/test_command.py", ('sstable("dump", "--values"',)
+    ),
+    "cassandra-sstable merge": Run(
+        "tests/unit/cassandra_storage/commands/sstable/test_command.py", ('sstable("merge", "--values", "--key"',)
+    ),
+    "cassandra-sstable verify": Run(
+        "tests/unit/cassandra_storage/commands/sstable/test_command.py", ('sstable("verify"',)
+    ),
 }
 """Where the docs show them on files that are not in docs/example-segment."""
 

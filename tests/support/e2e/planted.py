@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.versions import VERSION_50
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.versions import VERSION_50
 from cdc_common.messages.raw import RawMessage, encode
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import partition_for, raw_topic
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.formats.rows.clustering import Clustering
     from dev.local_stack.servers.addresses import Servers
 
 _MOST_SECONDS = 120.0

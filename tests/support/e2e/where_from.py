@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SAYS = "modules: "
-OURS = ("cassandra_storage", "cdc_common", "cdc_messages", "cdc_program")
+OURS = ("cassandra_storage", "cdc_common")
 OF_WORKERS = (
     "materializer.job.open_partitions",
     "materializer.job.worker_loop",

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from fastavro import parse_schema, schemaless_reader
 
-from cassandra_storage.clustering import ClusteringBound
-from cassandra_storage.clustering import Kind as BoundKind
-from cassandra_storage.deletion import DeletionTime, LivenessInfo, RangeTombstone
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.rows.clustering import ClusteringBound
+from cassandra_storage.formats.rows.clustering import Kind as BoundKind
+from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo, RangeTombstone
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cdc_common.messages import raw, repairs, snapshots, tables, watermarks, wire
 from cdc_common.messages.changes import Cause, RowChange, Source
 from cdc_common.messages.envelope import ChangeEncoder, key_schema, schema_text, value_schema
@@ -28,7 +28,7 @@ from tests.support.materializer.raw_builder import TABLE, WRITER, int_bytes, par
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.changes import RowImage
     from cdc_common.messages.raw import Kind
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from cassandra_storage.commitlog import CommitLogPosition
-from cassandra_storage.sstable_merge import Place
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
+from cassandra_storage.formats.primitives.token_ranges import Span
+from cassandra_storage.formats.sstable.merge import Place
 from cdc_common.messages import tables
 from publisher import state_files
 from publisher.inflight import PendingPosition

@@ -11,8 +11,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings

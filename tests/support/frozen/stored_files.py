@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from materializer.commands.audit.compare import Seen
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.progress import Progress, ProgressFile

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import NO_LIVENESS, LivenessInfo
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import DroppedColumn, TableMetadata
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import DroppedColumn, TableMetadata
 from cdc_common.messages.raw import decode, encode
 from cdc_common.messages.tables import canonical, digest
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record

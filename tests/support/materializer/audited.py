@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import LIVE, DeletionTime, LivenessInfo
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
-from cassandra_storage.unfiltered import write_row
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.rows.unfiltered import write_row
 from cdc_common.clients.cassandra import PageUnreadableError, RawPage
 from cdc_common.messages.tables import canonical, digest, to_json
 from cdc_common.settings import Settings

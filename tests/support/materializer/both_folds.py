@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.compact_tables import as_selected
+from cassandra_storage.formats.schema.compact_tables import as_selected
 from cdc_common.messages.avro.encoding import encode_long
 from cdc_common.messages.envelope import ChangeEncoder
 from cdc_common.messages.tables import canonical, digest
@@ -19,7 +19,7 @@ from materializer.rows.settings import DEFAULT_FOLD_SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cassandra_storage.clustering import Clustering, Kind
-from cassandra_storage.deletion import LIVE, NO_DELETION_TIME
-from cassandra_storage.rows import Cell
+from cassandra_storage.formats.rows.clustering import Clustering, Kind
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME
+from cassandra_storage.formats.rows.row import Cell
 from cdc_common.messages import raw
 from tests.support.materializer.raw_builder import INT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cassandra_storage.deletion import DeletionTime, RangeTombstone
-    from cassandra_storage.rows import Row
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.rows.deletion import DeletionTime, RangeTombstone
+    from cassandra_storage.formats.rows.row import Row
+    from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
 
 Visible = dict["Clustering | None", dict[str, Any]]
 

@@ -17,7 +17,7 @@ from tests.support.materializer.raw_builder import as_image, raw_record, snapsho
 from tests.support.materializer.table_writes import BASE_S, BASE_US, PARTITIONS, Stamp, writes
 
 if TYPE_CHECKING:
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.changes import RowChange
     from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.byte_comparable import clustering_encoder
-from cassandra_storage.deletion import LIVE
-from cassandra_storage.merge import RowMerger
+from cassandra_storage.formats.merge.reconciliation import RowMerger
+from cassandra_storage.formats.rows.byte_comparable import clustering_encoder
+from cassandra_storage.formats.rows.deletion import LIVE
 from cdc_common.messages.changes import change_op
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import PARTITION, ROWS_END, ROWS_SECTION, split_data_key
@@ -22,7 +22,7 @@ from tests.support.materializer.raw_builder import catalog_of, raw_record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.formats.rows.clustering import Clustering
     from cdc_common.messages.changes import RowChange, RowImage
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord

@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastavro import schemaless_reader
 
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages import wire
 from cdc_common.messages.envelope import key_schema, value_schema
 from cdc_common.messages.tables import canonical, digest, to_json

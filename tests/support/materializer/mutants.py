@@ -7,7 +7,7 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage import byte_comparable, dropped_columns
+from cassandra_storage.formats.rows import byte_comparable, dropped_columns
 from materializer.exactly_once import chunks
 from materializer.fold import reorder, row_updates, schema_version, update_check
 from materializer.fold.chunk_fold import ChunkFold

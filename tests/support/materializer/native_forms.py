@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.byte_comparable import clustering_encoder, path_encoder
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType
-from cassandra_storage.native_order import KEY_TYPES, path_form
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.byte_comparable import clustering_encoder, path_encoder
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType
+from cassandra_storage.formats.types.native_order import KEY_TYPES, path_form
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.avro.cql_values import EmptyValueError
 from dev.verify.fuzz.mutate import mutated
@@ -18,8 +18,8 @@ from materializer.rows.shown_forms import value_form
 if TYPE_CHECKING:
     import random
 
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.schema import ColumnMetadata
+    from cassandra_storage.formats.schema.tables import ColumnMetadata
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.avro.cql_values import Encoder
 
 EMPTY, UNREADABLE, NOT_MINE = 1, 2, 3
@@ -27,7 +27,7 @@ EMPTY, UNREADABLE, NOT_MINE = 1, 2, 3
 
 def check_value(type_: CqlType, value: bytes) -> bool:
     """Whether it is a value of the type. A key column's is encoded as it is, any other in its one form."""
-    from cdc_native import values  # noqa: PLC0415 - it may not be compiled
+    from cdc_native.fold import values  # noqa: PLC0415 - it may not be compiled
 
     encode, form = AvroTypes("a").column("c", type_).encode, value_form(type_)
     of_key = values.encode(type_form(type_, is_key=True), value)
@@ -52,7 +52,7 @@ def check_any_value(rng: random.Random) -> bool:
 
 def check_component(column: ColumnMetadata, value: bytes | None) -> bool:
     """Whether it is a value of the clustering column, whose type is one of KEY_TYPES."""
-    from cdc_native import keys  # noqa: PLC0415 - it may not be compiled
+    from cdc_native.formats import keys  # noqa: PLC0415 - it may not be compiled
 
     assert isinstance(column.type, NativeType)
     try:
@@ -66,7 +66,7 @@ def check_component(column: ColumnMetadata, value: bytes | None) -> bool:
 
 def check_paths(rng: random.Random, name: str) -> bool:
     """The order of two paths of sets, maps and lists of a native type; whether all are paths."""
-    from cdc_native import keys  # noqa: PLC0415 - it may not be compiled
+    from cdc_native.formats import keys  # noqa: PLC0415 - it may not be compiled
 
     types = TypeValues(rng, is_plain=False)
     of, are_paths = NativeType(name), True

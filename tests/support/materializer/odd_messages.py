@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import (
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import (
     LIVE,
     NO_LIVENESS,
     NO_ROW_DELETION,
@@ -16,10 +16,18 @@ from cassandra_storage.deletion import (
     RangeTombstone,
     RowDeletion,
 )
-from cassandra_storage.marshal import CustomType, ListType, MapType, NativeType, SetType, UserType, fixed_length
-from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.schema_rows import in_order
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.formats.schema.schema_rows import in_order
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import (
+    CustomType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    UserType,
+    fixed_length,
+)
 from cdc_common.messages.raw import decode, encode
 from cdc_common.messages.snapshots import HOST_STATES
 from dev.verify.fuzz.mutate import mutated
@@ -29,8 +37,8 @@ from tests.support.materializer.raw_builder import TableWriter, as_image, raw_re
 if TYPE_CHECKING:
     import random
 
-    from cassandra_storage.clustering import Clustering
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.rows.clustering import Clustering
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.raw import Kind as MessageKind
     from materializer.records import RawRecord
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from cassandra_storage.byte_comparable import path_encoder
-from cassandra_storage.deletion import LIVE, NO_LIVENESS, NO_ROW_DELETION, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import NativeType, fixed_length
-from cassandra_storage.native_order import KEY_TYPES
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.byte_comparable import path_encoder
+from cassandra_storage.formats.rows.deletion import (
+    LIVE,
+    NO_LIVENESS,
+    NO_ROW_DELETION,
+    DeletionTime,
+    LivenessInfo,
+    RowDeletion,
+)
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import NativeType, fixed_length
+from cassandra_storage.formats.types.native_order import KEY_TYPES
 from cdc_common.errors.codes import CdcError, Code
 from dev.verify.fuzz.mutate import mutated
 from materializer.fold.native_fold import decode_plain
@@ -25,9 +32,9 @@ from tests.support.materializer.odd_messages import NOW_S, OddTable
 from tests.support.materializer.raw_builder import catalog_of
 
 if TYPE_CHECKING:
-    from cassandra_storage.clustering import Clustering
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.rows import ColumnData
+    from cassandra_storage.formats.rows.clustering import Clustering
+    from cassandra_storage.formats.rows.row import ColumnData
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.raw import Kind as MessageKind
     from materializer.records import RawRecord, UnreadableError
     from tests.support.materializer.both_folds import Counts

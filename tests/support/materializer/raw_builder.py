@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cassandra_storage.clustering_prefix import write_bound
-from cassandra_storage.deletion import DeletionTime, RangeTombstone
-from cassandra_storage.header import SerializationHeader, write_deletion_time, write_stats
-from cassandra_storage.marshal import NativeType, SetType
-from cassandra_storage.rows import Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.unfiltered import write_row
-from cassandra_storage.versions import VERSION_50
-from cassandra_storage.vint import write_sized
+from cassandra_storage.formats.primitives.vint import write_sized
+from cassandra_storage.formats.rows.clustering_prefix import write_bound
+from cassandra_storage.formats.rows.deletion import DeletionTime, RangeTombstone
+from cassandra_storage.formats.rows.header import SerializationHeader, write_deletion_time, write_stats
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.rows.unfiltered import write_row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import NativeType, SetType
+from cassandra_storage.formats.versions import VERSION_50
 from cdc_common.messages import repairs
 from cdc_common.messages.raw import IMAGE_KINDS, RawMessage, decode, encode
 from cdc_common.messages.repairs import RepairStep

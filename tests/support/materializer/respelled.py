@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.primitives.vint import write_unsigned_vint
+from cassandra_storage.formats.types.marshal import (
     ListType,
     MapType,
     NativeType,
@@ -18,13 +19,12 @@ from cassandra_storage.marshal import (
     pairs,
     vector_elements,
 )
-from cassandra_storage.vint import write_unsigned_vint
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
 
 _TEXTS = (NativeType("text"), NativeType("ascii"))
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import DroppedColumn
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import DroppedColumn
 from cdc_common.messages.raw import decode, encode
 from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord
@@ -21,7 +21,7 @@ from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
     from cdc_common.messages.changes import RowChange
     from cdc_common.messages.raw import Kind
     from materializer.rows.settings import FoldSettings

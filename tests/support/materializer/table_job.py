@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from materializer.job.change_topics import Registry
     from materializer.job.plan import BatchPlan
 

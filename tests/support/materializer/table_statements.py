@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, Row
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import (
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import (
     LIVE,
     NO_LIVENESS,
     NO_ROW_DELETION,
@@ -18,9 +18,9 @@ from cassandra_storage.deletion import (
     RangeTombstone,
     RowDeletion,
 )
-from cassandra_storage.marshal import MapType, SetType
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import MapType, SetType
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.raw_builder import INT, TEXT, TableWriter, int_bytes
 

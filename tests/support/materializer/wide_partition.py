@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.raw_builder import int_bytes

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from unittest import mock
 from uuid import UUID
 
-from cassandra_files.table_sstables import DamagedTableError
-from cassandra_storage.errors import FormatError
-from cassandra_storage.header import EncodingStats, SerializationHeader
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.sstable_merge import Place, merge_sources
-from cassandra_storage.sstable_reader import SSTableReader
-from cassandra_storage.sstable_versions import BIG, SSTableFormat, sstable_format
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, spans
+from cassandra_storage.files.table_sstables import DamagedTableError
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, spans
+from cassandra_storage.formats.rows.header import EncodingStats, SerializationHeader
+from cassandra_storage.formats.sstable.merge import Place, merge_sources
+from cassandra_storage.formats.sstable.reader import SSTableReader
+from cassandra_storage.formats.sstable.versions import BIG, SSTableFormat, sstable_format
 from cdc_common.messages import raw, tables
 from dev.verify.fuzz.mutate import mutated
 from publisher.raw_topics import RawTopic
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from cassandra_files.table_sstables import TableSSTables
-    from cassandra_storage.purge import Purger
-    from cassandra_storage.schema import TableMetadata
-    from cassandra_storage.sstable_merge import MergedPartition
-    from cassandra_storage.sstable_reader import Partition, Unfiltered
-    from cassandra_storage.token_ranges import TokenRange
-    from cdc_native.batches import Batch
-    from cdc_native.sstables import SpanData
+    from cassandra_storage.files.table_sstables import TableSSTables
+    from cassandra_storage.formats.merge.purge import Purger
+    from cassandra_storage.formats.primitives.token_ranges import TokenRange
+    from cassandra_storage.formats.rows.unfiltered import Unfiltered
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.sstable.merge import MergedPartition
+    from cassandra_storage.formats.sstable.reader import Partition
+    from cdc_native.formats.batches import Batch
+    from cdc_native.formats.sstables import SpanData
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from tests.support.cassandra_storage.merged_tables import Case

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader
+from cassandra_storage.formats.errors import FormatError
 from cdc_common.messages import raw
 from publisher.batch_reader import BatchReader, SplitEntries
 from publisher.messages import Origin, split_into_messages
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable, Iterator
 
-    from cassandra_storage.commitlog import Event
-    from cassandra_storage.commitlog_sections import Codecs
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.commitlog.sections import Codecs
+    from cassandra_storage.formats.commitlog.segment import Event
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 
 class Read(NamedTuple):

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Row
-from cassandra_storage.schema_rows import tables_from_rows
-from cassandra_storage.vint import write_int
+from cassandra_storage.formats.primitives.vint import write_int
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.schema.schema_rows import tables_from_rows
 from cdc_common.messages import raw
 from cdc_common.settings import NodeSettings, PublisherSettings, Settings
 from publisher.kafka.sender import Refusal
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_common.errors.codes import CdcError
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from tests.support.publisher.schema_rows import SchemaRows
 

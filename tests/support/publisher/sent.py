@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from cassandra_storage.partition import PartitionUpdate
-from cassandra_storage.partition_update import read_partition_update
-from cassandra_storage.rows import Cell
+from cassandra_storage.formats.rows.partition import PartitionUpdate
+from cassandra_storage.formats.rows.partition_update import read_partition_update
+from cassandra_storage.formats.rows.row import Cell
 from cdc_common.messages import raw, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cassandra_storage.rows import Row
+    from cassandra_storage.formats.rows.row import Row
 
 
 LEADER_SECONDS = 30.0

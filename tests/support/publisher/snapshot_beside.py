@@ -6,8 +6,8 @@ import shutil
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from cassandra_files.sstables import read_statistics
-from cassandra_storage.token_ranges import WHOLE_RING, TokenRange
+from cassandra_storage.files.sstables import read_statistics
+from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING, TokenRange
 from cdc_common.clients.cassandra import Node
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import repairs, tables
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pytest
 
     from cdc_common.messages.repairs import RepairStep
-    from cdc_native.batches import Batch
+    from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from tests.support.vectors.indexed_sstables import IndexedVectors

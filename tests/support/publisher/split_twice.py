@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
 from cdc_common.messages import raw, tables
 from publisher.messages import Origin, split_into_messages
 from publisher.native_splitter import prepared_table
@@ -14,8 +14,8 @@ from tests.support.cassandra_storage.segment_builder import entry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cassandra_storage.schema import TableMetadata
-    from cdc_native.mutations import Table
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cdc_native.formats.mutations import Table
     from publisher.schema import NodeSchema
 
 HOST = bytes(range(16))
@@ -54,8 +54,8 @@ class Core:
     """The native core with single mutations."""
 
     def __init__(self, prepared: Iterable[Table]) -> None:
-        from cdc_native.batches import Batch  # noqa: PLC0415 - it may not be compiled
-        from cdc_native.mutations import MutationSplitter  # noqa: PLC0415
+        from cdc_native.formats.batches import Batch  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.formats.mutations import MutationSplitter  # noqa: PLC0415
 
         self._splitter = MutationSplitter(prepared)
         self._splitter.begin_segment(raw.segment_part(SEGMENT, FILE))

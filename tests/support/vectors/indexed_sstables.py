@@ -14,17 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_files.sstables import find_sstables
-from cassandra_files.table_sstables import table_files
-from cassandra_storage.cql_schema import parse_schema
-from cassandra_storage.schema import TableMetadata
-from cassandra_storage.sstable_name import parse_table_folder
+from cassandra_storage.files.sstables import find_sstables
+from cassandra_storage.files.table_sstables import table_files
+from cassandra_storage.formats.schema.cql_schema import parse_schema
+from cassandra_storage.formats.schema.tables import TableMetadata
+from cassandra_storage.formats.sstable.file_name import parse_table_folder
 from dev.verify.oracle.sstable_run import make_cluster
 from tests.support.vectors.load import FOLDER
 from tests.support.workload.session import WorkloadSession
 
 if TYPE_CHECKING:
-    from cassandra_files.sstables import SSTableFile
+    from cassandra_storage.files.sstables import SSTableFile
 
 INDEXED = FOLDER / "indexed"
 FORMS = ("3.11", "5.0-oa", "5.0-bti")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader
 from cdc_common.messages import tables as table_messages
 from dev.local_stack.process.paths import project_root
 from tests.support.vectors.load import load

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 
-from cassandra_files.sstables import find_sstables
+from cassandra_storage.files.sstables import find_sstables
 from dev.local_stack.clients import cql
 from dev.local_stack.process.paths import project_root
 from dev.local_stack.servers.cassandra import CassandraCluster

@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_files.keystore import read_keys
+from cassandra_storage.files.keystore import read_keys
 from dev.local_stack.process.paths import project_root
 from dev.local_stack.servers.encryption import PASSWORD
 from tests.support.workload.recorded import KEYSTORE, SCHEMA, load_schema
 
 if TYPE_CHECKING:
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 FOLDER = project_root() / "tests" / "vectors" / "segments"
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from cassandra_files.sstables import find_sstables
-from cassandra_storage.schema import TableMetadata
-from cassandra_storage.sstable_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
+from cassandra_storage.files.sstables import find_sstables
+from cassandra_storage.formats.schema.tables import TableMetadata
+from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
 from cdc_common.messages.tables import from_json
 from dev.verify.oracle.sstable_oracle import SSTableOracle
 from dev.verify.oracle.sstable_run import FORMS, chosen_sstables, make_cluster, write_sstables
@@ -29,7 +29,7 @@ from tests.support.workload.recorded import SCHEMA, load_schema
 from tests.support.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from cassandra_files.sstables import SSTableFile
+    from cassandra_storage.files.sstables import SSTableFile
     from dev.local_stack.servers.cassandra import CassandraCluster
 
 SSTABLES = FOLDER / "sstables"

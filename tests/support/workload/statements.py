@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cassandra.query import UNSET_VALUE
 
-from cassandra_storage.cql_types import type_text
-from cassandra_storage.marshal import CqlType, ListType, MapType, SetType, UserType
+from cassandra_storage.formats.types.cql_types import type_text
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, SetType, UserType
 from dev.verify.oracle.type_values import TypeValues
 from tests.support.workload.tables import has_vector, quoted
 

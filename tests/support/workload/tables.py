@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cassandra_storage.cql_types import UserTypeDefinition, type_text
-from cassandra_storage.marshal import CqlType, TupleType, UserType, VectorType
+from cassandra_storage.formats.types.cql_types import UserTypeDefinition, type_text
+from cassandra_storage.formats.types.marshal import CqlType, TupleType, UserType, VectorType
 from dev.verify.oracle.type_values import COMPARABLE, KEYSPACE, NATIVES, USER_TYPES, TypeValues
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.cql_types import parse_type
+from cassandra_storage.formats.types.cql_types import parse_type
 from dev.verify.oracle.type_values import KEYSPACE
 from tests.support.workload.statements import FRESH, Draw, Shape, Value, shapes
 from tests.support.workload.tables import EVOLVING, TYPES, Table, create_types, quoted, tables
@@ -15,7 +15,7 @@ from tests.support.workload.tables import EVOLVING, TYPES, Table, create_types, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
 
 _OF_KEY = "WHERE c IS NOT NULL AND id IS NOT NULL"
 _OF_ALL = f"{_OF_KEY} AND v IS NOT NULL"

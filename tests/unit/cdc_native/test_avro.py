@@ -23,13 +23,13 @@ from cdc_common.messages.avro.schemas import to_tree
 
 pytestmark = pytest.mark.skipif(not cdc_native.is_enabled(), reason="the native core is not compiled, or turned off")
 if cdc_native.is_enabled():
-    from cdc_native.avro_columns import Table
-    from cdc_native.avro_keys import Keys, partitions
-    from cdc_native.avro_messages import AvroError, Messages
-    from cdc_native.avro_program import Program, skip_value
-    from cdc_native.avro_rewrite import Layout, Rewrite
-    from cdc_native.avro_rows import RowError, write_rows
-    from cdc_native.avro_sha256 import hmac_sha256
+    from cdc_native.avro.columns import Table
+    from cdc_native.avro.keys import Keys, partitions
+    from cdc_native.avro.messages import AvroError, Messages
+    from cdc_native.avro.program import Program, skip_value
+    from cdc_native.avro.rewrite import Layout, Rewrite
+    from cdc_native.avro.rows import RowError, write_rows
+    from cdc_native.avro.sha256 import hmac_sha256
     from tests.support.cdc_native.avro_cases import Case
     from tests.support.cdc_native.avro_checks import check_damaged, check_whole
 

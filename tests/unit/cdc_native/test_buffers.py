@@ -1,4 +1,6 @@
-"""Readers and writers of cdc_native/buffers.pxd do what cassandra_storage.vint does, and never leave their bytes."""
+"""Readers and writers of cdc_native/formats/buffers.pxd do what cassandra_storage.formats.primitives.vint does, and
+never leave their bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cassandra_storage import vint
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives import vint
 from cdc_common.messages.avro.encoding import encode_long
 
-vints = pytest.importorskip("cdc_native.vints", reason="the native core is not compiled: test_compiled.py says so")
+vints = pytest.importorskip(
+    "cdc_native.formats.vints", reason="the native core is not compiled: test_compiled.py says so"
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,9 +23,9 @@ def test_a_checkout_is_compiled() -> None:
     assert cdc_native.is_compiled()
 
 
-@pytest.mark.parametrize("source", sorted(PACKAGE.glob("*.pyx")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("source", sorted(PACKAGE.rglob("*.pyx")), ids=lambda path: path.stem)
 def test_every_module_is_compiled(source: Path) -> None:
-    assert list(PACKAGE.glob(f"{source.stem}.*.so"))
+    assert list(source.parent.glob(f"{source.stem}.*.so"))
 
 
 def test_the_variable_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.tables import canonical, digest
 from materializer.fold.chunk import fold_chunk

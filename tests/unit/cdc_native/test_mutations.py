@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_files.codecs import SegmentCodecs
-from cassandra_files.segments import read_segment
-from cassandra_storage.commitlog import CommitLogEntry
-from cassandra_storage.counter import clear_marked
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.header import EncodingStats, SerializationHeader, write_stats
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.partition import PartitionUpdate
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
-from cassandra_storage.schema_rows import in_order
-from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
-from cassandra_storage.vint import write_int, write_sized
+from cassandra_storage.files.codecs import SegmentCodecs
+from cassandra_storage.files.segments import read_segment
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
+from cassandra_storage.formats.primitives.vint import write_int, write_sized
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.header import EncodingStats, SerializationHeader, write_stats
+from cassandra_storage.formats.rows.partition import PartitionUpdate
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.schema_rows import in_order
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.counter import clear_marked
+from cassandra_storage.formats.types.marshal import NativeType
+from cassandra_storage.formats.versions import VERSION_40, VERSION_50, VERSION_3014
 from tests.support.cassandra_storage.segment_builder import entry as entry_of
 from tests.support.cassandra_storage.strategies import INT
 from tests.support.cassandra_storage.update_builder import Written, updates, write_update
@@ -36,8 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-batches = pytest.importorskip("cdc_native.batches", reason="the native core is not compiled: test_compiled says so")
-mutations = pytest.importorskip("cdc_native.mutations", reason="the native core is not compiled: test_compiled says so")
+batches = pytest.importorskip(
+    "cdc_native.formats.batches", reason="the native core is not compiled: test_compiled says so"
+)
+mutations = pytest.importorskip(
+    "cdc_native.formats.mutations", reason="the native core is not compiled: test_compiled says so"
+)
 
 VERSIONS = st.sampled_from((VERSION_3014, VERSION_40, VERSION_50))
 POSITIONS = st.integers(0, 2**31 - 1)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import cimpl
 
-pytest.importorskip("cdc_native.plan", reason="the native core is not compiled: test_compiled says so")
+pytest.importorskip("cdc_native.fold.plan", reason="the native core is not compiled: test_compiled says so")
 
-from cdc_native.batches import Batch
-from cdc_native.changelog import encode_body
-from cdc_native.changes import EncodedChange
-from cdc_native.fold import Fold
-from cdc_native.keys import component
-from cdc_native.mutations import MutationSplitter
-from cdc_native.plan import Plan
-from cdc_native.producer import Producer
-from cdc_native.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
-from cdc_native.values import encode
+from cdc_native.fold.changelog import encode_body
+from cdc_native.fold.changes import EncodedChange
+from cdc_native.fold.fold import Fold
+from cdc_native.fold.plan import Plan
+from cdc_native.fold.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
+from cdc_native.fold.values import encode
+from cdc_native.formats.batches import Batch
+from cdc_native.formats.keys import component
+from cdc_native.formats.mutations import MutationSplitter
+from cdc_native.kafka.producer import Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,10 +179,10 @@ CALLS: list[Callable[[], object]] = [
     lambda: fold().fold([None], 0, frozenset(), None),  # type: ignore[list-item]
     lambda: fold().fold([UPDATE, None], 0, frozenset(), None),  # type: ignore[list-item]
     lambda: fold().prefetch_keys([None], has_statics=True),  # type: ignore[list-item]
-    lambda: fold(overlay=({}, {}, [], lambda _key: "text")).expire_rows(b"k", 5, [b"x"], None),
-    lambda: fold(overlay=({b"x": 5}, {}, [], {}.get), encode=repr).expire_rows(b"k", 5, [b"x"], None),
-    lambda: fold().expire_rows(b"k", 5, [None], None),  # type: ignore[list-item]
-    lambda: fold().expire_rows(None, 5, [], None),  # type: ignore[arg-type]
+    lambda: fold(overlay=({}, {}, [], lambda _key: "text")).expire_rows(b"k", 5, [b"x"]),
+    lambda: fold(overlay=({b"x": 5}, {}, [], {}.get), encode=repr).expire_rows(b"k", 5, [b"x"]),
+    lambda: fold().expire_rows(b"k", 5, [None]),  # type: ignore[list-item]
+    lambda: fold().expire_rows(None, 5, []),  # type: ignore[arg-type]
     lambda: fan_out([(None, b"\x01")]),
     lambda: fan_out([(b"k",)]),
     lambda: fan_out([(b"k", None)]),
@@ -271,9 +271,9 @@ def test_a_deletion_of_any_time(time: int) -> None:
 def test_odd_values_of_the_state_are_the_python_codes(value: bytes) -> None:
     for read_columns in (lambda _number, _is_static: None, lambda _number, _is_static: [(0, None), (1, 5)]):
         found = fold(overlay=({}, {}, [], lambda key: value if key == b"x" else None), read_columns=read_columns)
-        assert found.expire_rows(b"k", 5, [b"x"], None) == 0
+        assert found.expire_rows(b"k", 5, [b"x"]) == 0
     for second in (-(2**63), -1, 0, 2**63 - 1):
-        assert fold().expire_rows(b"k", second, [b"x"], None) == 0
+        assert fold().expire_rows(b"k", second, [b"x"]) == 0
 
 
 def test_a_walk_ends_before_the_data() -> None:

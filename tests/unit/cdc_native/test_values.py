@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.native_order import KEY_TYPES
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import NativeType
+from cassandra_storage.formats.types.native_order import KEY_TYPES
 from cdc_common.messages.avro.cql_values import NATIVE_ENCODERS
 from tests.support.materializer.native_forms import check_any_value, check_component, check_paths, check_value
 
-keys = pytest.importorskip("cdc_native.keys")
-values = pytest.importorskip("cdc_native.values")
+keys = pytest.importorskip("cdc_native.formats.keys")
+values = pytest.importorskip("cdc_native.fold.values")
 
 
 GROUPS = st.lists(st.sampled_from(["0000", "0001", "ffff", "0a0b"]), min_size=8, max_size=8)

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdc_native
-from cassandra_files.codecs import SegmentCodecs
-from cassandra_storage.commitlog import CommitLogEntry, SegmentReader, parse_file_name
-from cassandra_storage.schema_keyspace import SCHEMA_TABLES
-from cassandra_storage.vint import write_int
+from cassandra_storage.files.codecs import SegmentCodecs
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader, parse_file_name
+from cassandra_storage.formats.primitives.vint import write_int
+from cassandra_storage.formats.schema.schema_keyspace import SCHEMA_TABLES
 from publisher.batch_reader import BatchReader, SplitEntries
-from tests.support.cassandra_files.coded import CODECS, FORMS
+from tests.support.cassandra_storage.files.coded import CODECS, FORMS
 from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, entry, segment
 from tests.support.cassandra_storage.update_builder import updates
 from tests.support.publisher.both_readers import Comparison, Read, choose, damaged, ends, events

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.header import SerializationHeader, write_stats
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
-from cassandra_storage.unfiltered import write_row
-from cassandra_storage.versions import VERSION_40
-from cassandra_storage.vint import write_int, write_sized
+from cassandra_storage.formats.primitives.vint import write_int, write_sized
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.header import SerializationHeader, write_stats
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.rows.unfiltered import write_row
+from cassandra_storage.formats.schema.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
+from cassandra_storage.formats.versions import VERSION_40
 from publisher.messages import Origin, split_into_messages
 from publisher.row_ends import LogSegments
 from publisher.schema import NodeSchema

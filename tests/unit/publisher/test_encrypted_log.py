@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from cassandra_storage.commitlog_sections import Codecs, EncryptionParameters
+from cassandra_storage.formats.commitlog.sections import Codecs, EncryptionParameters
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import PublisherSettings
 from publisher.cdc_raw import open_codecs
-from tests.support.cassandra_files.coded import FORMS
+from tests.support.cassandra_storage.files.coded import FORMS
 from tests.support.cassandra_storage.segment_builder import NAME
 
-KEYSTORE = Path(__file__).resolve().parents[2] / "support" / "cassandra_files" / "keys.jceks"
+KEYSTORE = Path(__file__).resolve().parents[2] / "support" / "cassandra_storage" / "files" / "keys.jceks"
 ENCRYPTED, COMPRESSED = FORMS[-1], FORMS[0]
 ENCRYPTION = EncryptionParameters("AES/CBC/PKCS5Padding", "one", bytes(16))
 

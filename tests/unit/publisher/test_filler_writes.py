@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import assume, given
 
-from cassandra_storage.vint import write_int
+from cassandra_storage.formats.primitives.vint import write_int
 from publisher.messages import Origin, split_into_messages
 from tests.support.cassandra_storage.update_builder import VERSION, updates
 from tests.support.publisher.chosen_tables import HOST, ChosenTables

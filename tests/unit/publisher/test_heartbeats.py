@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from cassandra_storage.commitlog import CommitLogPosition
-from cassandra_storage.cql_types import parse_type
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.cql_types import parse_type
 from cdc_common.messages import watermarks
 from cdc_common.messages.watermarks import TableWatermark
 from publisher.heartbeats import WatermarkSender

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.inflight import PendingPosition

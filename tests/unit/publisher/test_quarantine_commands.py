@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Row
-from cassandra_storage.versions import VERSION_40
-from cassandra_storage.vint import write_int
+from cassandra_storage.formats.primitives.vint import write_int
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import raw
 from cdc_common.settings import PublisherSettings, Settings

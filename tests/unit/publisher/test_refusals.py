@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.schema.tables import BINARY_NAMES, ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import (
     LEXICAL_UUID_TYPE,
     CqlType,
     CustomType,
@@ -19,7 +20,6 @@ from cassandra_storage.marshal import (
     UserType,
     VectorType,
 )
-from cassandra_storage.schema import BINARY_NAMES, ColumnKind, ColumnMetadata
 from cdc_common.errors.codes import Code
 from publisher.loss_rules import Severity, apply_rules
 from publisher.refusals import refusal

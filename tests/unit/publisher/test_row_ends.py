@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from cassandra_storage.commitlog import CommitLogPosition
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.header import SerializationHeader, write_deletion_time, write_stats
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
-from cassandra_storage.unfiltered import write_row
-from cassandra_storage.versions import VERSION_40
-from cassandra_storage.vint import write_int, write_sized
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
+from cassandra_storage.formats.primitives.vint import write_int, write_sized
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.header import SerializationHeader, write_deletion_time, write_stats
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.rows.unfiltered import write_row
+from cassandra_storage.formats.schema.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
+from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.messages import Origin
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from cassandra_storage.commitlog import CommitLogEntry
+    from cassandra_storage.formats.commitlog.segment import CommitLogEntry
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
 

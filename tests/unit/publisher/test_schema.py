@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.mutation import read_mutation
-from cassandra_storage.versions import VERSION_40, VERSION_3014
+from cassandra_storage.formats.rows.mutation import read_mutation
+from cassandra_storage.formats.versions import VERSION_40, VERSION_3014
 from cdc_common.errors.codes import CdcError, Code
 from publisher.schema import NodeSchema
 from publisher.system_schema import VERSION_QUERY

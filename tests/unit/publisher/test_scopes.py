@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from cassandra_storage.vint import write_int
+from cassandra_storage.formats.primitives.vint import write_int
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.errors.scopes import SCOPES, Scope
 from publisher import cdc_raw

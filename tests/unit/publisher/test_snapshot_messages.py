@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
-from cassandra_storage.errors import FormatError
-from cassandra_storage.partition_update import read_partition_update
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import DroppedColumn
-from cassandra_storage.versions import VERSION_50
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.formats.rows.partition_update import read_partition_update
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import DroppedColumn
+from cassandra_storage.formats.versions import VERSION_50
 from cdc_common.messages.raw import decode, encode
 from cdc_common.messages.snapshots import HOST_STATES, SnapshotStep, decode_step
 from materializer.records import RawRecord

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import PublisherSettings
 from publisher import segment_disposal
@@ -33,7 +33,7 @@ from tests.support.small_disk import small_disk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cassandra_files.segments import SegmentFile
+    from cassandra_storage.files.segments import SegmentFile
 
 FIRST = 1_700_000_000_000
 PER_SEGMENT = 5

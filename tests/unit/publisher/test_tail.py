@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_files.segments import WINDOW, remove_orphaned_indexes
-from cassandra_storage.commitlog import index_file_name
+from cassandra_storage.files.segments import WINDOW, remove_orphaned_indexes
+from cassandra_storage.formats.commitlog.segment import index_file_name
 from cdc_common.errors.codes import CdcError, Code
 from publisher import cdc_raw, tail
 from publisher.inflight import PendingPosition
 from publisher.position import Positions
 from publisher.tail import SegmentTails
-from tests.support.cassandra_files.coded import CODECS, FORMS, Form
+from tests.support.cassandra_storage.files.coded import CODECS, FORMS, Form
 from tests.support.cassandra_storage.segment_builder import NAME
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 

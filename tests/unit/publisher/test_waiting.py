@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cdc_native
-from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cdc_common.errors.codes import CdcError, Code
 from publisher import cdc_raw
 from publisher.status import metrics, text

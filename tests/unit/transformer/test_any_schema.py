@@ -23,7 +23,7 @@ from transformer.errors import TransformError
 from transformer.rewrite import IS_NATIVE
 
 if IS_NATIVE:
-    from cdc_native.avro_messages import AvroError, Messages
+    from cdc_native.avro.messages import AvroError, Messages
 
 SALT = "salt"
 SHARED = {

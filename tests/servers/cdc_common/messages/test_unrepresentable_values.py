@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.cql_types import type_text
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, VectorType
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.types.cql_types import type_text
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, TupleType, VectorType
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.avro.cql_values import EmptyValueError
 from dev.verify.oracle.cassandra_types import CassandraTypes, hexes
@@ -17,7 +17,7 @@ from tests.support.cdc_common.messages.strategies import NATIVE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.formats.types.marshal import CqlType
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_files.keystore import KeystoreError, read_keys
+from cassandra_storage.files.keystore import KeystoreError, read_keys
 from dev.local_stack.java.runtime import find_java
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
-from cassandra_storage.deletion import NO_LIVENESS, NO_ROW_DELETION
-from cassandra_storage.mutation import split_mutation
-from cassandra_storage.partition_update import read_partition_update
-from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
-from cassandra_storage.schema import TableMetadata
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, NO_ROW_DELETION
+from cassandra_storage.formats.rows.mutation import split_mutation
+from cassandra_storage.formats.rows.partition_update import read_partition_update
+from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import TableMetadata
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.verify.oracle.commitlog_oracle import CommitLogOracle
 from dev.verify.oracle.described import plain
@@ -32,7 +32,7 @@ from tests.support.vectors.load import tables_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cassandra_storage.partition_update import SingleRowUpdate
+    from cassandra_storage.formats.rows.partition_update import SingleRowUpdate
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
 

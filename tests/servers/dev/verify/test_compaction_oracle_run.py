@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from cassandra_storage import merge
-from cassandra_storage.purge import Purger
+from cassandra_storage.formats.merge import reconciliation as merge
+from cassandra_storage.formats.merge.purge import Purger
 from dev.verify.oracle.compaction_run import judge_version
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]

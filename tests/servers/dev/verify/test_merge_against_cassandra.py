@@ -15,9 +15,11 @@ from unittest import mock
 
 import pytest
 
-from cassandra_storage import counter, deletion, merge
-from cassandra_storage.deletion import LIVE, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.merge import reconciliation as merge
+from cassandra_storage.formats.rows import deletion
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.types import counter
 from dev.verify.oracle.merge_cases import RowMaker
 from dev.verify.oracle.merge_check import Judge, answers, check, summary
 from dev.verify.oracle.merge_oracle import OTHERWISE, MergeOracle
@@ -50,7 +52,7 @@ def test_merges(line: str, tmp_path: Path) -> None:
 
 
 def test_cassandra_itself_depends_on_the_order_where_a_deletion_is_shadowable(tmp_path: Path) -> None:
-    """Our merge does too: tests/unit/cassandra_storage/test_merge.py has the same rows."""
+    """Our merge does too: tests/unit/cassandra_storage/formats/merge/test_reconciliation.py has the same rows."""
     deleted = Row((), {}, deletion=RowDeletion(DeletionTime(1, 100), is_shadowable=True))
     cell, inserted = Row((), {"c0": Cell(1, b"x")}), Row((), {}, LivenessInfo(2))
     with MergeOracle(tmp_path, "5.0") as oracle:
@@ -65,9 +67,10 @@ def test_cassandra_itself_depends_on_the_order_where_a_deletion_is_shadowable(tm
 
 # Of these the oracle has no say.
 OUTSIDE = {
-    merge: ("largest_timestamp", "_reconcile_paths"),  # our own: tests/unit/cassandra_storage/test_merge.py
-    # Damaged contexts, and what reading a log clears: tests/unit/cassandra_storage/test_counter.py and the oracle.
-    # What a snapshot sends: tests/unit/cassandra_storage/test_sstable_merge.py.
+    # Our own: tests/unit/cassandra_storage/formats/merge/test_reconciliation.py.
+    merge: ("largest_timestamp", "_reconcile_paths"),
+    # Damaged contexts, and what reading a log clears: tests/unit/cassandra_storage/formats/types/test_counter.py, and
+    # the oracle. What a snapshot sends: tests/unit/cassandra_storage/formats/sstable/test_merge.py.
     counter: ("_header_length", "clear_marked", "without_local"),
     deletion: ("is_live", "is_empty"),
 }

@@ -17,13 +17,13 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.byte_comparable import value_encoder
-from cassandra_storage.counter import merge_contexts, total
-from cassandra_storage.cql_types import parse_type, type_text
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import LEXICAL_UUID_TYPE, BigDecimal, Duration, decoder, fixed_length
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cassandra_storage.schema_rows import in_order
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.rows.byte_comparable import value_encoder
+from cassandra_storage.formats.schema.schema_rows import in_order
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.counter import merge_contexts, total
+from cassandra_storage.formats.types.cql_types import parse_type, type_text
+from cassandra_storage.formats.types.marshal import LEXICAL_UUID_TYPE, BigDecimal, Duration, decoder, fixed_length
 from dev.verify.oracle.cassandra_types import CassandraTypes, hexes
 from dev.verify.oracle.order_check import keys_of, random_clusterings
 from dev.verify.oracle.type_values import COMPARABLE, KEYSPACE, USER_TYPES, TypeValues

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span
 from cdc_common.clients.cassandra import connect_raw
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import CassandraSettings

@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner
 
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import NativeType
 from cdc_common.errors.codes import CdcError, Code
 from dev.verify.chaos.matrix import MESSAGES, make_setup
 from materializer.cli import main

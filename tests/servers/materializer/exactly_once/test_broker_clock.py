@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import Code
 from materializer.exactly_once.partition_task import PartitionTask
 from tests.support.faketime import ShiftedBroker

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java.jars import KAFKA_TOOLS, class_path, install
 from dev.local_stack.java.runtime import find_java

@@ -20,9 +20,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from cassandra_storage.deletion import DeletionTime, LivenessInfo
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import ColumnKind
+from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import ColumnKind
 from cdc_common.errors.codes import CdcError, Code
 from materializer.job.plan import ChangeTopic
 from materializer.job.planner import Planner, raw_topic_pattern

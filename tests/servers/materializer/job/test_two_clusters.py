@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from materializer.kafka import GroupPositions
 from tests.support.materializer.memory_registry import MemoryRegistry

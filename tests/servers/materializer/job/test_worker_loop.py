@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import Code
 from materializer.job import collector, worker_loop
 from materializer.job.plan import Assignment, list_raw_partitions

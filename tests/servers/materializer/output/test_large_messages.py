@@ -10,8 +10,8 @@ import pytest
 from cassandra.metadata import Murmur3Token
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from materializer.kafka import Topics
 from materializer.output.large_messages import LargeMessages

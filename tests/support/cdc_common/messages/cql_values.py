@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.primitives.vint import write_unsigned_vint, write_vint
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     CustomType,
     ListType,
@@ -20,7 +21,6 @@ from cassandra_storage.marshal import (
     VectorType,
     fixed_length,
 )
-from cassandra_storage.vint import write_unsigned_vint, write_vint
 from cdc_common.messages.avro.names import avro_names
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import struct
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.primitives.vint import write_unsigned_vint, write_vint
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     CustomType,
     ListType,
@@ -22,7 +23,6 @@ from cassandra_storage.marshal import (
     VectorType,
     fixed_length,
 )
-from cassandra_storage.vint import write_unsigned_vint, write_vint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

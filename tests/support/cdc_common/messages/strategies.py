@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.marshal import (
+from cassandra_storage.formats.schema.schema_rows import in_order
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.marshal import (
     CqlType,
     CustomType,
     ListType,
@@ -16,8 +18,6 @@ from cassandra_storage.marshal import (
     UserType,
     VectorType,
 )
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
-from cassandra_storage.schema_rows import in_order
 
 NATIVE = (
     *("ascii", "text", "tinyint", "smallint", "int", "bigint", "boolean", "float", "double", "blob", "varint"),

@@ -9,8 +9,8 @@ from cdc_common.messages.changes import change_op
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cassandra_storage.clustering import Clustering
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.clustering import Clustering
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.changes import RowChange, RowImage
 
 Key = tuple[bytes, "Clustering | None"]

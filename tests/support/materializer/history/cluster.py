@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cassandra_storage.schema import TableMetadata
+from cassandra_storage.formats.schema.tables import TableMetadata
 from materializer.records import RawRecord
 from tests.support.materializer.history.plain_table import PlainTable
 from tests.support.materializer.history.statements import KEYS, Stamp, Statement, Statements

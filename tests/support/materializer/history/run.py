@@ -30,7 +30,7 @@ from tests.support.materializer.history.steps import (
 from tests.support.materializer.history.table_versions import GC_GRACE_SECONDS, writer_of
 
 if TYPE_CHECKING:
-    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.formats.rows.clustering import Clustering
     from cdc_common.messages.changes import RowChange
     from materializer.records import RawRecord
     from tests.support.materializer.history.steps import Step

@@ -6,11 +6,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
-from cassandra_storage.marshal import ListType, MapType, SetType, UserType
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnMetadata
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import (
+    LIVE,
+    NO_LIVENESS,
+    DeletionTime,
+    LivenessInfo,
+    RangeTombstone,
+    RowDeletion,
+)
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import ColumnMetadata
+from cassandra_storage.formats.types.marshal import ListType, MapType, SetType, UserType
 from cdc_common.messages.raw import Kind as MessageKind
 from tests.support.materializer.history.plain_table import STATIC, Count, DeletedRange, Place, PlainCell, PlainTable
 from tests.support.materializer.history.steps import Delete, Op, Write
@@ -18,8 +25,8 @@ from tests.support.materializer.history.table_versions import COUNTER, LIST_PATH
 from tests.support.materializer.raw_builder import int_bytes
 
 if TYPE_CHECKING:
-    from cassandra_storage.rows import ColumnData
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.rows.row import ColumnData
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from tests.support.materializer.history.plain_table import Clustering
 
 KEYS = tuple(int_bytes(number) for number in range(3))

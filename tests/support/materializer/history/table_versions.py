@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cassandra_storage.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
-from cassandra_storage.schema_rows import in_order
+from cassandra_storage.formats.schema.schema_rows import in_order
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType
 from cdc_common.messages.tables import canonical
 from materializer.rows.catalog import TableCatalog
 from tests.support.materializer.history.plain_table import list_order

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from fastavro import schemaless_reader
 
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import NativeType
 from cdc_common.messages import wire
 from cdc_common.messages.changes import Op, RowChange, RowImage, Source
 from cdc_common.messages.closing_deletes import ClosingDeletes, _without_logical_types

@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 from fastavro import schemaless_reader
 
-from cassandra_storage.cql_types import parse_type
-from cassandra_storage.marshal import CqlType, NativeType, UserType
-from cassandra_storage.vint import write_vint
+from cassandra_storage.formats.primitives.vint import write_vint
+from cassandra_storage.formats.types.cql_types import parse_type
+from cassandra_storage.formats.types.marshal import CqlType, NativeType, UserType
 from cdc_common.messages.avro.cql_types import _NATIVE, SHARED_NAMESPACE, AvroTypes
 from dev.local_stack.process.paths import project_root
 from tests.support.cdc_common.messages.from_avro import without_logical_types

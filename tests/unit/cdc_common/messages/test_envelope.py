@@ -16,12 +16,13 @@ from fastavro import schemaless_reader, schemaless_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import ListType, NativeType, SetType, TupleType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.schema.partition_keys import partition_key_values
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.marshal import ListType, NativeType, SetType, TupleType
 from cdc_common.messages import envelope, tables, wire
 from cdc_common.messages.changes import RowChange, Source
-from cdc_common.messages.envelope import ChangeEncoder, key_schema, partition_key_values, value_schema
+from cdc_common.messages.envelope import ChangeEncoder, key_schema, value_schema
 from cdc_common.messages.errors import MessageError
 from dev.local_stack.process.paths import project_root
 from schematizer.registration.cql import CqlConverter

@@ -14,7 +14,7 @@ from fastavro import schemaless_reader
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cassandra_storage.marshal import CqlType, ListType, NativeType, TupleType, UserType
+from cassandra_storage.formats.types.marshal import CqlType, ListType, NativeType, TupleType, UserType
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.errors import MessageError
 from tests.support.cdc_common.messages.cql_values import values

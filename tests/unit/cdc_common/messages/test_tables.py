@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.marshal import ListType, MapType, NativeType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, UserType
 from cdc_common.messages import tables
 from cdc_common.messages.errors import MessageError
 from tests.support.cdc_common.messages.strategies import tables as table_metadata

@@ -23,10 +23,10 @@ class Checkout:
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.package = folder / "cdc_native"
-        self.package.mkdir()
+        (self.package / "room").mkdir(parents=True)
         (folder / "setup.py").write_text("")
         for name in ("fold.pyx", "split.pyx", "buffers.pxd"):
-            (self.package / name).write_text("first")
+            (self.package / "room" / name).write_text("first")
         self.runs: list[list[str]] = []
         self.works = True
         self.needs_zig = False
@@ -52,7 +52,7 @@ class Checkout:
             self.output(name).write_text("compiled")
 
     def output(self, name: str) -> Path:
-        return self.package / f"{name}{EXTENSION_SUFFIXES[0]}"
+        return self.package / "room" / f"{name}{EXTENSION_SUFFIXES[0]}"
 
     def build(self) -> list[list[str]]:
         """What a make command compiles."""
@@ -73,12 +73,12 @@ def test_it_is_compiled_once(checkout: Checkout) -> None:
 
 def test_an_edited_module_alone_is_compiled_again(checkout: Checkout) -> None:
     checkout.build()
-    (checkout.package / "fold.pyx").write_text("second")
+    (checkout.package / "room" / "fold.pyx").write_text("second")
     assert checkout.build() == [["fold"]]
     assert checkout.build() == []
 
 
-@pytest.mark.parametrize("name", ["cdc_native/buffers.pxd", "setup.py"])
+@pytest.mark.parametrize("name", ["cdc_native/formats/buffers.pxd", "setup.py"])
 def test_what_all_depend_on_compiles_all(checkout: Checkout, name: str) -> None:
     checkout.build()
     (checkout.package.parent / name).write_text("second")
@@ -89,6 +89,16 @@ def test_a_compiled_module_that_is_gone_is_made_again(checkout: Checkout) -> Non
     checkout.build()
     checkout.output("split").unlink()
     assert checkout.build() == [["split"]]
+
+
+def test_a_compiled_module_without_its_source_is_removed(checkout: Checkout) -> None:
+    checkout.build()
+    left = checkout.package / f"fold{EXTENSION_SUFFIXES[0]}"
+    left.write_text("of the folder that it was in")
+    (checkout.package / "room" / "split.pyx").unlink()
+    (checkout.package / "room" / "fold.pyx").write_text("second")
+    assert checkout.build() == [["fold", "split"]]
+    assert not left.exists()
 
 
 def test_without_a_compiler_it_is_tried_once_until_there_is_one(
@@ -106,7 +116,7 @@ def test_without_a_compiler_it_is_tried_once_until_there_is_one(
 def test_zig_is_installed_only_where_setup_asks_for_it(checkout: Checkout) -> None:
     checkout.build()
     assert checkout.installed == []
-    (checkout.package / "fold.pyx").write_text("second")
+    (checkout.package / "room" / "fold.pyx").write_text("second")
     checkout.needs_zig = True
     checkout.build()
     assert checkout.installed == ["ziglang"]

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.byte_comparable import value_encoder
-from cassandra_storage.counter import merge_contexts
-from cassandra_storage.cql_types import UserTypeDefinition, parse_type
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import ListType, MapType, NativeType, TupleType, decode
-from cassandra_storage.mutation import read_mutation, split_mutation
-from cassandra_storage.partition_update import read_partition_update
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.versions import VERSION_40
-from cassandra_storage.vint import write_sized, write_unsigned_vint
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives.vint import write_sized, write_unsigned_vint
+from cassandra_storage.formats.rows.byte_comparable import value_encoder
+from cassandra_storage.formats.rows.mutation import read_mutation, split_mutation
+from cassandra_storage.formats.rows.partition_update import read_partition_update
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.counter import merge_contexts
+from cassandra_storage.formats.types.cql_types import UserTypeDefinition, parse_type
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, TupleType, decode
+from cassandra_storage.formats.versions import VERSION_40
 from dev.verify.fuzz.mutate import mutated
 from dev.verify.fuzz.targets import TARGETS
-from tests.support.cassandra_files.coded import CODECS
+from tests.support.cassandra_storage.files.coded import CODECS
 
 if TYPE_CHECKING:
     from dev.verify.fuzz.target import Target

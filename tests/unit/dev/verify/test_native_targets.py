@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("cdc_native.fold", reason="the native core is not compiled: test_compiled says so")
+pytest.importorskip("cdc_native.fold.fold", reason="the native core is not compiled: test_compiled says so")
 
 from dev.local_stack.process.paths import project_root
-from dev.verify.native.build import DEFECTS
+from dev.verify.native.build import BUFFERS, DEFECTS
 from dev.verify.native.targets import TARGETS
 from materializer.rows.native_plan import IS_NATIVE
 from tests.support.materializer.both_folds import Counts
@@ -31,5 +31,5 @@ def test_a_few_cases(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_the_check_that_a_defect_leaves_out_is_there(name: str) -> None:
-    buffers = (project_root() / "cdc_native" / "buffers.pxd").read_text()
+    buffers = (project_root() / "cdc_native" / BUFFERS).read_text()
     assert buffers.count(DEFECTS[name].right) == 1

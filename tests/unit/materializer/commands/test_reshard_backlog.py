@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.topics import partition_for
 from cdc_common.settings import KafkaSettings
 from materializer.commands.reshard import backlog

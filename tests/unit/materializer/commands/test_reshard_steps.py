@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from fastavro import schemaless_reader
 
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import wire
 from cdc_common.messages.envelope import value_schema

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import ColumnKind
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import ColumnKind
 from materializer.commands.state_show import cassandra_partition_json
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import (

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import PartitionTask

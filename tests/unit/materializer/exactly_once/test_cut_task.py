@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.deletion import DeletionTime
+from cassandra_storage.formats.rows.deletion import DeletionTime
 from cdc_common.errors.codes import CdcError
 from materializer import fault_points
 from materializer.exactly_once.processor import Processor

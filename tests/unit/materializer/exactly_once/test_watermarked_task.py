@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from materializer import fault_points
 from materializer.exactly_once.partition_task import check_contiguous, check_watermarks

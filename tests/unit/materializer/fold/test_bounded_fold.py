@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, RangeTombstone, RowDeletion
-from cassandra_storage.rows import Row
-from cassandra_storage.schema import DroppedColumn
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, RangeTombstone, RowDeletion
+from cassandra_storage.formats.rows.row import Row
+from cassandra_storage.formats.schema.tables import DroppedColumn
 from materializer.rows.keys import CONTINUATION, RANGES_SECTION, partition_prefix
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import (

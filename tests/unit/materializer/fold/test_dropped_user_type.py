@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.deletion import LIVE, LivenessInfo
-from cassandra_storage.marshal import TupleType, UserType
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn
+from cassandra_storage.formats.rows.deletion import LIVE, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn
+from cassandra_storage.formats.types.marshal import TupleType, UserType
 from cdc_common.errors.codes import CdcError, Code
 from tests.support.materializer.altered_table import BASE_MS, BASE_US
 from tests.support.materializer.fold_run import FoldRun

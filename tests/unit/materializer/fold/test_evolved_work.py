@@ -21,7 +21,7 @@ from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import TABLE
 
 if TYPE_CHECKING:
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from materializer.records import RawRecord
 
 RAW, TOPIC = "cdc.raw.shop.orders", "cdc.shop.orders"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, record
 from tests.support.materializer.fold_run import FoldRun, events, in_any_order

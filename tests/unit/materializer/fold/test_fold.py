@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_LIVENESS, LivenessInfo, RowDeletion
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import DroppedColumn
+from cassandra_storage.formats.rows.deletion import LIVE, NO_DELETION_TIME, NO_LIVENESS, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import DroppedColumn
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.changes import RowChange
 from materializer.fold.chunk import fold_chunk
@@ -332,7 +332,7 @@ def test_a_dropped_column_leaves_the_images_and_what_is_newer_than_the_drop_stay
 
 
 def test_a_shadowable_deletion_stops_the_partition() -> None:
-    """Views of old releases hold such: tests/unit/cassandra_storage/test_merge.py says why they are not folded."""
+    """Views of old releases hold such. The tests of cassandra_storage.formats.merge say why it is refused."""
     row = Row((int_bytes(1),), {}, NO_LIVENESS, RowDeletion(tombstone(1), is_shadowable=True))
     with pytest.raises(CdcError, match="shadowable") as caught:
         fold_chunk(MemoryState(), [raw_record(PARTITION, "row", row)], CATALOG)

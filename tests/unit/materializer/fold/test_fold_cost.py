@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, Row
 from materializer.rows.keys import CLOCK, NOW, PUBLISHER
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import Write

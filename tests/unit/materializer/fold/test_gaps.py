@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.clustering import ClusteringBound
-from cassandra_storage.clustering import Kind as Kinds
-from cassandra_storage.deletion import LIVE, DeletionTime, LivenessInfo, RangeTombstone
-from cassandra_storage.marshal import CustomType, ListType, MapType, NativeType, SetType, UserType
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
-from cassandra_storage.unfiltered import write_row
+from cassandra_storage.formats.rows.clustering import ClusteringBound
+from cassandra_storage.formats.rows.clustering import Kind as Kinds
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, LivenessInfo, RangeTombstone
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.rows.unfiltered import write_row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import CustomType, ListType, MapType, NativeType, SetType, UserType
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import wire
 from cdc_common.messages.errors import MessageError
@@ -42,8 +42,8 @@ from tests.support.materializer.raw_builder import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.raw import Kind
     from materializer.fold.result import ChunkResult
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.raw import LogKind, SnapshotKind, decode, encode
 from cdc_common.messages.wire import HEADER_SIZE
 from materializer.fold import schema_change

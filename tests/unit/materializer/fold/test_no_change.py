@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.byte_comparable import path_encoder
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
-from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, UserType
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
-from cassandra_storage.schema import ColumnKind
+from cassandra_storage.formats.rows.byte_comparable import path_encoder
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import ColumnKind
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, UserType
 from dev.verify.oracle.type_values import POINT, TypeValues
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_run import FoldRun
@@ -23,8 +23,8 @@ from tests.support.materializer.raw_builder import TABLE, TableWriter, as_image,
 from tests.support.materializer.respelled import respelled
 
 if TYPE_CHECKING:
-    from cassandra_storage.marshal import CqlType
-    from cassandra_storage.rows import ColumnData
+    from cassandra_storage.formats.rows.row import ColumnData
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.raw import Kind
     from materializer.records import RawRecord
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import (
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import (
     LIVE,
     NO_DELETION_TIME,
     NO_LIVENESS,
@@ -20,7 +20,7 @@ from cassandra_storage.deletion import (
     RangeTombstone,
     RowDeletion,
 )
-from cassandra_storage.rows import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from materializer.rows.keys import EXPIRY, FLOOR, PARTITION, PURGE
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import BruteModel, Write

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import LivenessInfo
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import DroppedColumn
+from cassandra_storage.formats.rows.deletion import LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import DroppedColumn
+from cassandra_storage.formats.types.marshal import NativeType
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, in_batches, record, timed_writes
 from tests.support.materializer.fold_run import FoldRun

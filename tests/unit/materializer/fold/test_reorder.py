@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import DroppedColumn
+from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import DroppedColumn
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, record
 from tests.support.materializer.fold_run import FoldRun, events

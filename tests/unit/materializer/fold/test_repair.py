@@ -10,10 +10,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import ColumnKind
+from cassandra_storage.formats.rows.clustering import ClusteringBound, Kind
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import ColumnKind
 from cdc_common.messages.raw import decode, encode
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.held import HeldPartition

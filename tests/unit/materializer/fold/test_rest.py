@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import NO_DELETION_TIME, NO_LIVENESS, NO_TTL, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import (
+    NO_DELETION_TIME,
+    NO_LIVENESS,
+    NO_TTL,
+    DeletionTime,
+    LivenessInfo,
+    RowDeletion,
+)
+from cassandra_storage.formats.rows.row import Cell, Row
 from materializer.fold.rest import find_rest
 from materializer.rows.keys import CLOCK, NOW, PUBLISHER, PURGE, SNAPSHOT
 from materializer.rows.settings import FoldSettings

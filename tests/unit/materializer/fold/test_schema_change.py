@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import NO_TIMESTAMP, DeletionTime, LivenessInfo
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import NO_TIMESTAMP, DeletionTime, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.types.marshal import NativeType
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.changes import change_op
 from cdc_common.messages.tables import canonical, digest
@@ -41,7 +41,7 @@ from tests.support.materializer.raw_builder import CATALOG, TABLE, TableWriter, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.changes import RowChange, RowImage
     from materializer.records import RawRecord
 

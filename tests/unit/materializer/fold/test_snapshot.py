@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.raw import decode, encode
 from materializer.fold.snapshots import SnapshotProgress, decode_progress, least_far, read_snapshots
 from materializer.rows.keys import PUBLISHER, SNAPSHOT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.deletion import DeletionTime
+from cassandra_storage.formats.rows.deletion import DeletionTime
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import Topic
 from materializer.fold.chunk import fold_chunk

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cassandra_storage.marshal import NativeType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import NativeType, UserType
 from cdc_common.clients.registry import RegistryClient
 from cdc_common.clients.topic_assignment import AssignedTopic, TopicAssigner
 from cdc_common.errors.codes import CdcError, Code
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 WIDER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
 RENAMED = replace(TABLE, clustering=(replace(TABLE.clustering[0], name="d"),))

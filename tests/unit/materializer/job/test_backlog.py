@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.raw import LogKind, RawMessage, SnapshotKind, encode, is_heartbeat
 from cdc_common.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cassandra_storage.marshal import NativeType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import NativeType, UserType
 from cdc_common.messages.tables import message_key, to_json
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import TableSchema
@@ -15,7 +15,7 @@ from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.raw_builder import INT, TABLE, column
 
 if TYPE_CHECKING:
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.formats.schema.tables import TableMetadata
 
 TOPIC = "cdc.shop.orders"
 RENAMED = replace(TABLE, clustering=(replace(TABLE.clustering[0], name="d"),))

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from cassandra_storage.schema import ColumnKind
+from cassandra_storage.formats.schema.tables import ColumnKind
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.tables import from_json, mark_to_json, message_key, request_key, request_to_json, to_json
 from materializer.job.table_schemas import TableSchemas

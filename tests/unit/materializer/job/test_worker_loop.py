@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.formats.errors import FormatError
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.raw import is_heartbeat
 from cdc_common.settings import Settings

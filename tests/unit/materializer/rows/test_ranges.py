@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import LIVE, DeletionTime
+from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime
 from materializer.rows.keys import partition_prefix
 from materializer.rows.overlay import Overlay
 from materializer.rows.range_tombstones import PartitionRanges

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.row import Cell, Row
 from materializer.rows.keys import ROWS_SECTION, partition_prefix
 from materializer.rows.overlay import Overlay, StoredRow
 from materializer.rows.row_codec import RowCodec

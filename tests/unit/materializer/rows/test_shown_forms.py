@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import CqlType, MapType, NativeType, TupleType, VectorType, decode
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.types.marshal import CqlType, MapType, NativeType, TupleType, VectorType, decode
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.avro.cql_values import EmptyValueError
 from dev.verify.oracle.type_values import TypeValues

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import RepairRequest
 from cdc_common.settings import PublisherSettings, Settings

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_files.sstables import SSTableFile
-from cassandra_storage.sstable_name import parse_name
+from cassandra_storage.files.sstables import SSTableFile
+from cassandra_storage.formats.sstable.file_name import parse_name
 from publisher.snapshot.disk import DiskSpace, linked_only_here
 
 if TYPE_CHECKING:

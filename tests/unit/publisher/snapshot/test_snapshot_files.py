@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import Span
 from publisher.snapshot import disk
 from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Records, new_record

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from cassandra_files import table_sstables
-from cassandra_files.sstables import SSTable
-from cassandra_files.table_sstables import TableSSTables
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
-from cassandra_storage.deletion import LIVE
-from cassandra_storage.errors import FormatError
-from cassandra_storage.header import SerializationHeader
-from cassandra_storage.murmur3 import decorated_token, token
-from cassandra_storage.purge import Purger
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, TokenRange
-from cassandra_storage.unfiltered import Marker
+from cassandra_storage.files import table_sstables
+from cassandra_storage.files.sstables import SSTable
+from cassandra_storage.files.table_sstables import TableSSTables
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.merge.purge import Purger
+from cassandra_storage.formats.primitives.murmur3 import decorated_token, token
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, TokenRange
+from cassandra_storage.formats.rows.byte_comparable import bound_encoder, clustering_encoder
+from cassandra_storage.formats.rows.deletion import LIVE
+from cassandra_storage.formats.rows.header import SerializationHeader
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.rows.unfiltered import Marker
 from cdc_common.messages.raw import decode
 from tests.support.cassandra_storage import sstable_builder, strategies
 from tests.support.cassandra_storage.merged_tables import NARROW, CaseMaker, expected, place_in
@@ -31,9 +31,9 @@ from tests.support.vectors import indexed_sstables, sstables
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from cassandra_files.sstables import SSTableFile
-    from cassandra_storage.partition_index import IndexEntry
-    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.files.sstables import SSTableFile
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cassandra_storage.formats.sstable.partition_index import IndexEntry
     from tests.support.cassandra_storage.merged_tables import Case
     from tests.support.vectors.indexed_sstables import IndexedVectors
 

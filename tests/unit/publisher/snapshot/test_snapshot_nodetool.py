@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from cassandra_storage.token_ranges import TokenRange
+from cassandra_storage.formats.primitives.token_ranges import TokenRange
 from cdc_common.errors.codes import CdcError, Code
 from publisher.snapshot.nodetool import Nodetool, owned_ranges, replica_counts
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
 from publisher.snapshot.parts import part_end, share_done
 
 tokens = st.integers(MINIMUM, MAXIMUM)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
 from cdc_common.errors.codes import CdcError
 from cdc_common.node.snapshot_rows import RepairRequest
 from publisher.snapshot.command import portion_of

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.sstable_merge import Place
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
+from cassandra_storage.formats.sstable.merge import Place
 from cdc_common.errors.codes import CdcError
 from publisher import state_files
 from publisher.snapshot.portion import Portion

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_files.sstables import read_statistics
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.sstable_name import DATA, INDEX
-from cassandra_storage.token_ranges import WHOLE_RING, Span, TokenRange
+from cassandra_storage.files.sstables import read_statistics
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING, Span, TokenRange
+from cassandra_storage.formats.sstable.file_name import DATA, INDEX
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import RepairRequest
 from publisher.snapshot import node

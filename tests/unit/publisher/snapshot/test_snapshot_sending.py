@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_files.table_sstables import TableSSTables
-from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import WHOLE_RING
+from cassandra_storage.files.table_sstables import TableSSTables
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING
 from cdc_common.messages import tables
 from cdc_common.messages.raw import decode
 from publisher.raw_topics import RawTopic
@@ -22,8 +22,8 @@ from publisher.snapshot_messages import RowImages, SnapshotOrigin
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
-    from cassandra_storage.sstable_merge import Place
-    from cdc_native.batches import Batch
+    from cassandra_storage.formats.sstable.merge import Place
+    from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from tests.support.vectors.indexed_sstables import IndexedVectors

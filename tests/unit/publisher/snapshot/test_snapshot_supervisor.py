@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import KEPT_SECONDS, NO_HOST, Part, RepairRequest, SnapshotRows
 from publisher.snapshot import supervisor as supervisor_module

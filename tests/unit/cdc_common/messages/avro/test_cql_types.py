@@ -14,8 +14,16 @@ from fastavro import parse_schema, schemaless_reader
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cassandra_storage.marshal import CqlType, CustomType, ListType, MapType, NativeType, TupleType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import (
+    CqlType,
+    CustomType,
+    ListType,
+    MapType,
+    NativeType,
+    TupleType,
+    UserType,
+)
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.envelope import key_schema, value_schema
 from cdc_common.messages.errors import MessageError

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
+from cassandra_storage.formats.types.marshal import (
+    CqlType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+)
 from cdc_common.messages.avro.distinct_keys import distinct_check
 from cdc_common.messages.changes import RowChange, Source
 from cdc_common.messages.envelope import ChangeEncoder

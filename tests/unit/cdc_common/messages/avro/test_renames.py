@@ -8,8 +8,8 @@ from typing import Any
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
-from cassandra_storage.marshal import ListType, NativeType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import ListType, NativeType, UserType
 from cdc_common.messages.avro.renames import is_misread, with_aliases
 from cdc_common.messages.envelope import value_schema
 from tests.support.materializer.raw_builder import TABLE

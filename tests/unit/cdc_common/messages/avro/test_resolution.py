@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from cassandra_storage.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType
 from cdc_common.messages.avro.resolution import can_read
 from cdc_common.messages.envelope import value_schema
 from schematizer.avro_schemas.compatibility import Level, conflicts

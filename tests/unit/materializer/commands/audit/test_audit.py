@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from materializer.commands.audit import audit as audit_module
 from materializer.commands.audit.audit import Audit
 from materializer.commands.audit.compare import ROW, Cause, ColumnPair

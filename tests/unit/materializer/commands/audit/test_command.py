@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from cassandra_storage.token_ranges import Span
+from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.errors.codes import CdcError, Code
 from materializer.cli import main
 from materializer.commands.audit import command

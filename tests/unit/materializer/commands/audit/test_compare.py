@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import LIVE, NO_ROW_DELETION, DeletionTime, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.formats.rows.deletion import LIVE, NO_ROW_DELETION, DeletionTime, RowDeletion
+from cassandra_storage.formats.rows.row import Cell, Row
 from materializer.commands.audit.compare import (
     CLOCK_SECONDS,
     ROW,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.murmur3 import decorated_token
+from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from materializer.commands.audit.select import Pace
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT, whole_value
 from tests.support.materializer.audited import MemoryTable, PlainRow, compare, state_units

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.rows.row import Cell, Row
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types.marshal import NativeType
 from materializer.commands.audit.first_look import SpanComparison, scan_rows, state_units
 from materializer.commands.audit.plan import AuditOptions, SlicePlan
 from materializer.commands.audit.progress import Progress

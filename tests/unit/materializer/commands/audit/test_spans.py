@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
+from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span
 from materializer.commands.audit.spans import SpanIndex, divide, slices
 
 TOKENS = st.integers(MINIMUM, MAXIMUM)

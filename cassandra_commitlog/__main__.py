@@ -1,8 +1,0 @@
-"""`python -m cassandra_commitlog`."""
-
-from __future__ import annotations
-
-from cassandra_commitlog.cli import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""Segments of a commit log: their header, their entries, and their compressed or encrypted sections."""

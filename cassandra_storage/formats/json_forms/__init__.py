@@ -1,0 +1,1 @@
+"""Types, values, updates and tables as JSON."""

@@ -1,0 +1,1 @@
+"""Which of two writes wins, what a compaction removes, and what the rows of system_schema add up to."""

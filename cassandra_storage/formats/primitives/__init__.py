@@ -1,0 +1,1 @@
+"""Variable-length integers, the numbers of java.io.DataInput, and tokens."""

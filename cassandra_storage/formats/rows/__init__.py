@@ -1,0 +1,1 @@
+"""Clusterings, rows, partition updates and mutations, and how they are serialized."""

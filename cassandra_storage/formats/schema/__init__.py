@@ -1,0 +1,1 @@
+"""Tables and their columns, from CQL and from the rows of system_schema."""

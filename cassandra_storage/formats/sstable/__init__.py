@@ -1,0 +1,1 @@
+"""SSTables: the components of one, its partitions row by row, and the merge of several."""

@@ -1,0 +1,55 @@
+"""CompressionInfo.db (org.apache.cassandra.io.compress.CompressionMetadata): how Data.db is compressed.
+
+Layout: the compressor's class and its options, the chunks' length, from `na` on the least length of a chunk that is not
+compressed, the length of the data, the number of chunks, and where each begins in Data.db. A chunk's CRC32 follows it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.primitives.java_input import JavaInput
+
+OFFSET_SIZE = 8
+MAX_HEAD = 1 << 20  # bytes: more than all options take
+_INT_MAX = 2**31 - 1
+
+
+class CompressionInfo(NamedTuple):
+    """What CompressionInfo.db says before the chunks' positions, which are `chunks` numbers of 8 bytes from
+    `offsets_start` on. A chunk of `max_compressed_length` bytes or more lies in Data.db as it is.
+    """
+
+    compressor: str
+    options: dict[str, str]
+    chunk_length: int
+    max_compressed_length: int
+    data_length: int
+    chunks: int
+    offsets_start: int
+
+    @property
+    def used_chunks(self) -> int:
+        """How many chunks the data take: a writer that was flushed when it was full leaves an empty one after them."""
+        return -(-self.data_length // self.chunk_length)
+
+
+def parse_compression_info(head: bytes, size: int, *, has_max_compressed_length: bool) -> CompressionInfo:
+    """`head`: the first MAX_HEAD bytes of the file of `size` bytes. FormatError with the position in it."""
+    source = JavaInput(head)
+    compressor = source.read_utf()
+    options = {source.read_utf(): source.read_utf() for _ in range(source.read_count(4))}
+    chunk_length = source.read_int()
+    if chunk_length <= 0 or chunk_length & (chunk_length - 1):
+        raise source.error(f"chunks of {chunk_length} bytes, which is no power of two")
+    max_compressed_length = source.read_int() if has_max_compressed_length else _INT_MAX
+    if max_compressed_length < 0:
+        raise source.error(f"{max_compressed_length} is no length of a chunk")
+    data_length = source.read_long()
+    chunks = source.read_int()
+    if data_length < 0 or chunks < max(-(-data_length // chunk_length), 1):
+        raise source.error(f"{chunks} chunks of {chunk_length} bytes for {data_length} bytes of data")
+    if source.pos + chunks * OFFSET_SIZE != size:
+        raise FormatError(f"positions of {chunks} chunks in a file of {size} bytes", position=source.pos)
+    return CompressionInfo(compressor, options, chunk_length, max_compressed_length, data_length, chunks, source.pos)

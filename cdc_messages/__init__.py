@@ -1,1 +1,0 @@
-"""The messages in Kafka: raw messages, table schemas and change messages, and their JSON and Avro forms."""

@@ -1,0 +1,1 @@
+"""The Avro engine: batches of messages, compiled schemas, rewriting, keys, and Arrow both ways."""

@@ -1,0 +1,401 @@
+# cython: language_level=3
+"""Serialized CQL values as Avro's binary encoding, and their splitting.
+
+Python oracle: cdc_common.messages.avro.cql_values, cassandra_storage.formats.types.marshal.
+
+The values get the one form of all that are shown alike (materializer.rows.shown_forms).
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+from cdc_native.formats.buffers cimport (
+    Bytes,
+    Cursor,
+    Writer,
+    bit_length,
+    read_unsigned_vint,
+    reserve,
+    write_avro_long,
+    write_byte,
+    write_bytes,
+)
+from cdc_native.formats.keys cimport compare_bytes
+from cdc_native.formats.texts cimport is_ascii, is_utf8, write_ipv4, write_ipv6, write_uuid
+
+cdef enum Kind:
+    BYTES
+    TEXT
+    ASCII
+    INTEGER
+    FLOATING
+    DATE
+    BOOLEAN
+    UUID
+    VARINT
+    DECIMAL
+    INET
+    DURATION
+    LIST
+    MAP
+    TUPLE
+    VECTOR
+    CELLS_OF_LIST
+    CELLS_OF_SET
+    CELLS_OF_MAP
+    CELLS_OF_FIELDS
+
+cdef dict _KINDS = {
+    "bytes": BYTES, "text": TEXT, "ascii": ASCII, "integer": INTEGER, "floating": FLOATING, "date": DATE,
+    "boolean": BOOLEAN, "uuid": UUID, "varint": VARINT, "decimal": DECIMAL, "inet": INET, "duration": DURATION,
+    "list": LIST, "map": MAP, "tuple": TUPLE, "vector": VECTOR, "list_cells": CELLS_OF_LIST, "set_cells": CELLS_OF_SET,
+    "map_cells": CELLS_OF_MAP, "field_cells": CELLS_OF_FIELDS,
+}
+cdef int _MOST = 1000  # types of one table
+
+# The bytes of a value, and how many types are within one, on which the writers rely.
+cdef dict _SIZES = {"integer": range(1, 9), "floating": (4, 8), "date": (4,), "boolean": (1,), "uuid": (16,)}
+cdef dict _COUNTS = {"list": 1, "vector": 1, "list_cells": 1, "set_cells": 1, "map": 2, "map_cells": 2}
+
+
+cdef int add_type(Types* types, object form) except -1:
+    """The index of the type in `types`; `form` is (kind, size, fixed, forms within it). ValueError for too many."""
+    cdef int at = _make_room(types, 1)
+    _fill(types, at, form)
+    return at
+
+
+cdef int _make_room(Types* types, Py_ssize_t count) except -1:
+    cdef int at = types.count
+    cdef void* data
+    if count > _MOST - at:
+        raise ValueError("a table of too many types")
+    if at + count > types.capacity:
+        data = realloc(types.types, <size_t>(2 * (at + count)) * sizeof(Type))
+        if data == NULL:
+            raise MemoryError
+        types.types = <Type*>data
+        types.capacity = <int>(2 * (at + count))
+    types.count += <int>count
+    return at
+
+
+cdef int _fill(Types* types, int at, object form) except -1:
+    cdef int first, i
+    kind, size, fixed, inner = form
+    if size not in _SIZES.get(kind, (size,)) or len(inner) != _COUNTS.get(kind, len(inner)):
+        raise ValueError(f"{size} bytes of the kind {kind}, with {len(inner)} types")
+    if kind.endswith("_cells") and fixed != (kind == "field_cells"):
+        raise ValueError(f"the kind {kind} with {fixed}")
+    first = _make_room(types, len(inner))
+    types.types[at].kind = _KINDS[kind]
+    types.types[at].size = size
+    types.types[at].fixed = fixed
+    types.types[at].first = first
+    types.types[at].count = len(inner)
+    for i, each in enumerate(inner):
+        _fill(types, first + i, each)
+    types.types[at].has_forms = _has_forms(types, &types.types[at])
+    return 0
+
+
+cdef bint _has_forms(const Types* types, const Type* t) noexcept:
+    """Whether values.pyx writes some values of the type alike whose bytes differ."""
+    cdef int i
+    if t.kind == BOOLEAN or t.kind == DURATION or t.kind == TUPLE or (t.kind == VECTOR and t.fixed < 0):
+        return True
+    if t.kind == VARINT or t.kind == DECIMAL:
+        return not t.fixed
+    if t.kind == MAP and _is_text(&types.types[t.first]):
+        return True
+    for i in range(t.count):
+        if types.types[t.first + i].has_forms:
+            return True
+    return False
+
+
+cdef inline bint _is_text(const Type* t) noexcept nogil:
+    return t.kind == TEXT or t.kind == ASCII
+
+
+cdef void free_types(Types* types) noexcept:
+    free(types.types)
+    types.types = NULL
+    types.count = types.capacity = 0
+
+
+cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    """Append the value of a type that is not one of cells. What was appended counts only if it FITS."""
+    cdef int64_t number
+    cdef int i
+    if _is_text(t):
+        if not (is_utf8(value, size) if t.kind == TEXT else is_ascii(value, size)):
+            return IS_UNREADABLE
+        _write_sized(w, value, size)
+    elif t.kind == BYTES:
+        _write_sized(w, value, size)
+    elif t.kind == VARINT:
+        if size == 0:
+            return IS_EMPTY
+        _write_number(w, t, value, size)
+    elif t.kind == DECIMAL:
+        if size < 5:
+            return IS_UNREADABLE if size else IS_EMPTY
+        _write_number(w, t, value + 4, size - 4)
+        write_avro_long(w, read_signed(value, 4))
+    elif t.kind == INET:
+        return _write_inet(w, value, size)
+    elif t.kind == DURATION:
+        return _write_duration(w, value, size)
+    elif t.kind >= CELLS_OF_LIST:
+        return NOT_MINE
+    elif t.kind >= LIST:
+        if size == 0:
+            return IS_EMPTY
+        if t.kind == LIST or t.kind == MAP:
+            return _write_elements(w, types, t, value, size)
+        if t.kind == TUPLE:
+            return _write_fields(w, types, t, value, size)
+        return _write_vector(w, types, t, value, size)
+    elif size != <uint64_t>t.size:
+        return IS_UNREADABLE if size else IS_EMPTY
+    elif t.kind == INTEGER:
+        write_avro_long(w, read_signed(value, <int>t.size))
+    elif t.kind == FLOATING:
+        if reserve(w, 8):
+            for i in range(<int>t.size):
+                w.data[w.size + i] = value[t.size - 1 - i]
+            w.size += <size_t>t.size
+    elif t.kind == DATE:
+        number = read_signed(value, 4) & <int64_t>0xFFFFFFFF
+        write_avro_long(w, number - <int64_t>0x80000000)
+    elif t.kind == BOOLEAN:
+        write_byte(w, value[0] != 0)
+    elif t.kind == UUID:
+        write_uuid(w, value)
+    else:
+        return NOT_MINE
+    return FITS
+
+
+cdef inline void _write_sized(Writer* w, Bytes value, uint64_t size) noexcept nogil:
+    write_avro_long(w, <int64_t>size)
+    write_bytes(w, value, size)
+
+
+cdef inline void _write_number(Writer* w, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    """Two's complement of any size, not empty: the shortest, unless it is written as it is."""
+    while not t.fixed and size > 1 and value[0] == (0xFF if value[1] & 0x80 else 0):
+        value += 1
+        size -= 1
+    _write_sized(w, value, size)
+
+
+cdef Fit _write_inet(Writer* w, Bytes value, uint64_t size) noexcept nogil:
+    cdef uint8_t text[64]
+    cdef int length = 0, i
+    cdef bint is_mapped = size == 16
+    if size == 0:
+        return IS_EMPTY
+    if size == 4:
+        length = write_ipv4(text, value)
+    elif size == 16:
+        for i in range(12):
+            is_mapped = is_mapped and value[i] == (0xFF if i >= 10 else 0)
+        if is_mapped:
+            memcpy(text, b"::ffff:", 7)
+            length = 7 + write_ipv4(text + 7, value + 12)
+        else:
+            length = write_ipv6(text, value)
+    else:
+        return IS_UNREADABLE
+    _write_sized(w, text, <uint64_t>length)
+    return FITS
+
+
+cdef inline int64_t _zigzag(uint64_t value) noexcept nogil:
+    return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+
+
+cdef Fit _write_duration(Writer* w, Bytes value, uint64_t size) noexcept nogil:
+    cdef Cursor c
+    cdef int64_t months, days, nanos
+    if size == 0:
+        return IS_EMPTY
+    c.at, c.end, c.is_bad = value, value + size, False
+    months = _zigzag(read_unsigned_vint(&c))
+    days = _zigzag(read_unsigned_vint(&c))
+    nanos = _zigzag(read_unsigned_vint(&c))
+    if c.is_bad or months != <int32_t>months or days != <int32_t>days:
+        return IS_UNREADABLE
+    if (months < 0 or days < 0 or nanos < 0) and (months > 0 or days > 0 or nanos > 0):
+        return IS_UNREADABLE
+    write_avro_long(w, months)
+    write_avro_long(w, days)
+    write_avro_long(w, nanos)
+    return FITS
+
+
+cdef Fit _write_elements(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    """A frozen list or set, or a frozen map: a count, then each element with its size in 4 bytes. All are split first.
+
+    The keys of a map that Avro has as one must rise.
+    """
+    cdef int64_t count, i, length, key_size = -1
+    cdef int per = t.count, j
+    cdef uint64_t at = 4
+    cdef bint has_order = t.kind == LIST or not _is_text(&types[t.first])
+    cdef bint rises = True
+    cdef Bytes key = NULL
+    cdef Fit fit
+    if size < 4:
+        return IS_UNREADABLE
+    count = read_signed(value, 4)
+    if count < 0:
+        return IS_UNREADABLE
+    for i in range(count * per):
+        if size - at < 4:
+            return IS_UNREADABLE
+        length = read_signed(value + at, 4)
+        at += 4
+        if length < 0 or <uint64_t>length > size - at:
+            return IS_UNREADABLE
+        if not has_order and i % per == 0:
+            rises = rises and (
+                key_size < 0 or compare_bytes(key, <size_t>key_size, value + at, <size_t>length) < 0
+            )
+            key, key_size = value + at, length
+        at += <uint64_t>length
+    if at != size:
+        return IS_UNREADABLE
+    if not rises:
+        return NOT_MINE
+    if count == 0:
+        write_byte(w, 0)
+        return FITS
+    write_avro_long(w, count)
+    at = 4
+    for i in range(count):
+        for j in range(per):
+            length = read_signed(value + at, 4)
+            fit = write_value(w, types, &types[t.first + j], value + at + 4, <uint64_t>length)
+            if fit != FITS:
+                return fit
+            at += 4 + <uint64_t>length
+    write_byte(w, 0)
+    return FITS
+
+
+cdef bint _split_field(Bytes value, uint64_t size, uint64_t* at, int64_t* length) noexcept nogil:
+    """Step over a field's size, if there is one; False if the field reaches past the end."""
+    if size - at[0] < 4:
+        return False
+    length[0] = read_signed(value + at[0], 4)
+    at[0] += 4
+    return length[0] <= 0 or <uint64_t>length[0] <= size - at[0]
+
+
+cdef Fit _write_fields(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    """A tuple or frozen user type. All fields are split first."""
+    cdef uint64_t at = 0
+    cdef int64_t length = 0
+    cdef int found = 0, i
+    cdef Fit fit
+    while at < size:
+        if found == t.count or not _split_field(value, size, &at, &length):
+            return IS_UNREADABLE
+        if length > 0:
+            at += <uint64_t>length
+        found += 1
+    at = 0
+    for i in range(t.count):
+        if i >= found:
+            write_byte(w, 0)
+            continue
+        _split_field(value, size, &at, &length)
+        if length < 0:
+            write_byte(w, 0)
+            continue
+        write_byte(w, 2)
+        fit = write_value(w, types, &types[t.first + i], value + at, <uint64_t>length)
+        if fit != FITS:
+            return fit
+        at += <uint64_t>length
+    return FITS
+
+
+cdef inline uint64_t _vint_size(uint64_t value) noexcept nogil:
+    cdef int size = (bit_length(value) + 6) // 7
+    return 1 if size <= 1 else (9 if size > 8 else <uint64_t>size)
+
+
+cdef bint _split_element(Bytes value, uint64_t size, uint64_t* at, uint64_t* length) noexcept nogil:
+    """Step over the size of a vector's element, as if it were in its shortest form."""
+    cdef Cursor c
+    c.at, c.end, c.is_bad = value + at[0], value + size, False
+    length[0] = read_unsigned_vint(&c)
+    if c.is_bad or _vint_size(length[0]) > size - at[0]:
+        return False
+    at[0] += _vint_size(length[0])
+    return length[0] <= size - at[0]
+
+
+cdef Fit _write_vector(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    cdef uint64_t at = 0, length = 0
+    cdef int64_t i
+    cdef Fit fit
+    if t.size <= 0:
+        return NOT_MINE
+    if t.fixed >= 0:
+        if size // <uint64_t>t.size != <uint64_t>t.fixed or size % <uint64_t>t.size:
+            return IS_UNREADABLE
+    else:
+        for i in range(t.size):
+            if not _split_element(value, size, &at, &length):
+                return IS_UNREADABLE
+            at += length
+        if at != size:
+            return IS_UNREADABLE
+    write_avro_long(w, t.size)
+    at = 0
+    length = <uint64_t>t.fixed
+    for i in range(t.size):
+        if t.fixed < 0:
+            _split_element(value, size, &at, &length)
+        fit = write_value(w, types, &types[t.first], value + at, length)
+        if fit != FITS:
+            return fit
+        at += length
+    write_byte(w, 0)
+    return FITS
+
+
+cdef bint is_of_cells(const Type* t) noexcept nogil:
+    """Whether it is the type of a column whose elements are cells of their own."""
+    return t.kind >= CELLS_OF_LIST
+
+
+cdef bint is_field(const Type* t, Bytes path, uint64_t size, int64_t* place) noexcept nogil:
+    """The place that a path of a multi-cell user type names."""
+    if size != 2:
+        return False
+    place[0] = path[0] << 8 | path[1]
+    return place[0] < t.count
+
+
+def encode(form: tuple, value: bytes) -> bytes | int:
+    """The Avro form of a value of a type; 1 for an empty value, 2 for none of its type, 3 if the Python code must."""
+    cdef Types types
+    cdef Writer w
+    cdef Fit fit
+    types.types, types.count, types.capacity = NULL, 0, 0
+    w.data, w.size, w.capacity, w.is_bad = NULL, 0, 0, False
+    try:
+        add_type(&types, form)
+        fit = write_value(&w, types.types, &types.types[0], <Bytes><const char*>value, <uint64_t>len(value))
+        if w.is_bad:
+            raise MemoryError
+        return w.data[:w.size] if fit == FITS else <int>fit
+    finally:
+        free(w.data)
+        free_types(&types)

@@ -1,0 +1,6 @@
+from typing import TypeAlias
+
+KeyForm: TypeAlias = tuple[str, int, bool]
+
+def component(form: KeyForm, value: bytes | None) -> bytes | None: ...
+def order(form: KeyForm, left: bytes, right: bytes) -> int | None: ...

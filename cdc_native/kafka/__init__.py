@@ -1,0 +1,1 @@
+"""Messages to Kafka through librdkafka: a producer, its acknowledgements, and the partition of a key."""

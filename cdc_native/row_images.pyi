@@ -1,5 +1,0 @@
-from cdc_native.sstables import RowShapes
-
-class RowImages:
-    units: int
-    def __init__(self, shapes: RowShapes, table_id: bytes, begin: bytes, middle: bytes, segment: bytes) -> None: ...

@@ -1,1 +1,0 @@
-"""What all programs share: settings, error codes, logging, command line, and clients of Cassandra and Kafka."""
