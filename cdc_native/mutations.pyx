@@ -1,6 +1,6 @@
 """Splits the mutations of a part of a commit log segment into encoded raw messages.
 
-It walks the entries as cassandra_storage.commitlog.SegmentReader does, and splits each mutation as publisher.messages
+It walks the entries as cassandra_storage.commitlog.SegmentReader does, and splits each mutation as publisher.mutations.messages
 and cdc_messages.raw do. The forms are those of cassandra_storage.partition_update and unfiltered. The messaging version
 does not matter here: deletion times are compared, never read. The core is stricter than the Python code wherever
 Cassandra writes one form only: it takes no flags without a meaning, no negative counts, no ranges that are opened twice

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Row images as encoded raw messages: the twin of publisher.snapshot_messages.RowImages and cdc_messages.raw."""
+"""Row images as encoded raw messages: the twin of publisher.snapshot.messages.RowImages and cdc_messages.raw."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
 from libc.stdlib cimport free
 

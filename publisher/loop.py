@@ -15,27 +15,27 @@ import structlog
 from cassandra_storage.commitlog import CommitLogEntry
 from cassandra_storage.mutation import only_table
 from cdc_program.errors import CdcError, Code
-from publisher.catch_up import CatchUp
-from publisher.housekeeping import Housekeeping
 from publisher.inflight import PendingPosition
 from publisher.interval import Interval
-from publisher.messages import NO_MESSAGES, Origin
-from publisher.mutation_decoder import MutationDecoder
-from publisher.mutation_sender import MutationSender
-from publisher.native_splitter import open_splitter
-from publisher.row_end_sender import RowEndSender
-from publisher.server_calls import ServerCalls
-from publisher.table_follower import TableFollower
+from publisher.mutations.messages import NO_MESSAGES, Origin
+from publisher.mutations.mutation_decoder import MutationDecoder
+from publisher.mutations.native_splitter import open_splitter
+from publisher.sending.catch_up import CatchUp
+from publisher.sending.mutation_sender import MutationSender
+from publisher.sending.row_end_sender import RowEndSender
+from publisher.topics.server_calls import ServerCalls
+from publisher.topics.table_follower import TableFollower
+from publisher.upkeep.housekeeping import Housekeeping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cdc_program.settings import PublisherSettings
-    from publisher.batch_reader import SplitEntries
-    from publisher.messages import DecodedMutation
-    from publisher.sides import KafkaSide, NodeSide
-    from publisher.status_collector import StatusCollector
-    from publisher.tail import SegmentTail
+    from publisher.log.batch_reader import SplitEntries
+    from publisher.log.tail import SegmentTail
+    from publisher.monitoring.status_collector import StatusCollector
+    from publisher.mutations.messages import DecodedMutation
+    from publisher.parts import KafkaSide, NodeSide
 
 SEGMENTS_AT_ONCE = 4
 SERVE_EVERY_MUTATIONS = 200

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cdc_native.batches import Batch
     from cdc_program.errors import CdcError
     from publisher.inflight import PendingPosition
-    from publisher.messages import DecodedMutation
+    from publisher.mutations.messages import DecodedMutation
 
 PROGRESS_SECONDS = 30.0
 STALL_SECONDS = 10.0

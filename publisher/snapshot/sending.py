@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cassandra_storage.sstable_merge import MergedPartition
     from cassandra_storage.sstable_reader import Unfiltered
     from cdc_native.batches import Batch
-    from publisher.messages import OutgoingMessage
-    from publisher.snapshot_messages import RowImages
+    from publisher.mutations.messages import OutgoingMessage
+    from publisher.snapshot.messages import RowImages
 
 BATCH_UNITS = 200  # between two places at which a snapshot can resume
 _LONGEST_PAUSE = 0.2

@@ -18,8 +18,8 @@ from materializer.records import Message
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Refusal, Sender
 from publisher.kafka.topic_admin import TopicAdmin
-from publisher.raw_topics import RawTopics, RegistryIds, send_to_all_raw_partitions
-from publisher.schema import PublishedTable
+from publisher.tables.node_schema import PublishedTable
+from publisher.topics.raw_topics import RawTopics, RegistryIds, send_to_all_raw_partitions
 from tests.support.materializer.raw_builder import TABLE, WRITER
 from tests.support.publisher.publisher_process import eventually
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dev.local_stack.servers.kafka import KafkaBroker
-    from publisher.table_error import TableError
+    from publisher.kafka.table_error import TableError
 
 
 class FakeTopicAdmin:

@@ -17,7 +17,7 @@ from cassandra_storage.versions import VERSION_3014
 from cdc_program.cassandra import connect
 from cdc_program.settings import CassandraSettings
 from dev.local_stack.clients import cql
-from publisher.schema import NodeSchema
+from publisher.tables.node_schema import NodeSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

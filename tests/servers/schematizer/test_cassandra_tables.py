@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdc_messages.envelope import key_schema, value_schema
-from publisher.system_schema import read_tables
+from publisher.tables.system_schema import read_tables
 from schematizer.registration.cql import CqlConverter
 from tests.support.schematizer.registry_process import Registry
 

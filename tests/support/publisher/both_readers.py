@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
 from cassandra_storage.errors import FormatError
 from cdc_messages import raw
-from publisher.batch_reader import BatchReader, SplitEntries
-from publisher.messages import Origin, split_into_messages
+from publisher.log.batch_reader import BatchReader, SplitEntries
+from publisher.mutations.messages import Origin, split_into_messages
 from tests.support.publisher.chosen_tables import HOST, SCHEMA_ID, ChosenTables, topic_of
 
 if TYPE_CHECKING:

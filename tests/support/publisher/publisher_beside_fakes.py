@@ -14,21 +14,21 @@ from cassandra_storage.vint import write_int
 from cdc_messages import raw
 from cdc_program.settings import NodeSettings, PublisherSettings, Settings
 from publisher.kafka.sender import Refusal
+from publisher.log.position import Positions
+from publisher.log.segment_disposal import open_segment_disposal
+from publisher.log.spool import open_spool
+from publisher.log.tail import SegmentTails
 from publisher.loop import Publisher
-from publisher.position import Positions
+from publisher.monitoring.status_collector import StatusCollector
+from publisher.mutations.quarantine import open_quarantine
+from publisher.parts import KafkaSide, NodeSide
 from publisher.progress import Progress
-from publisher.quarantine import open_quarantine
-from publisher.raw_topics import RawTopics, RegistryIds
-from publisher.row_ends import LogSegments
-from publisher.schema import NodeSchema
-from publisher.segment_disposal import open_segment_disposal
-from publisher.sides import KafkaSide, NodeSide
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
-from publisher.spool import open_spool
-from publisher.status_collector import StatusCollector
-from publisher.tail import SegmentTails
-from publisher.waiting import WaitingTables
+from publisher.tables.node_schema import NodeSchema
+from publisher.tables.row_ends import LogSegments
+from publisher.topics.raw_topics import RawTopics, RegistryIds
+from publisher.topics.waiting import WaitingTables
 from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
 from tests.support.publisher.publisher_without_kafka import HOST, LossWatch
 from tests.support.publisher.segment_files import SegmentFileBuilder

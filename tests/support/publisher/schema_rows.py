@@ -6,7 +6,7 @@ import struct
 from typing import Any
 from uuid import UUID, uuid4
 
-from publisher.system_schema import VERSION_QUERY
+from publisher.tables.system_schema import VERSION_QUERY
 
 
 class SchemaRows:

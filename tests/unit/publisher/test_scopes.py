@@ -11,8 +11,8 @@ import pytest
 from cassandra_storage.vint import write_int
 from cdc_program.error_reference.scopes import SCOPES, Scope
 from cdc_program.errors import CdcError, Code
-from publisher import cdc_raw
-from publisher.position import Positions
+from publisher.log import cdc_raw
+from publisher.log.position import Positions
 from tests.support.publisher.publisher_beside_fakes import FakeKafka, PublisherBesideFakes
 from tests.support.publisher.publisher_without_kafka import HOST
 from tests.support.publisher.schema_rows import SchemaRows
@@ -302,12 +302,12 @@ CASES: dict[str, tuple[Callable[[World], None], Code | None, Scope]] = {
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr("publisher.table_follower.OPEN_SECONDS", 0.3)
-    monkeypatch.setattr("publisher.server_calls.RETRY_SECONDS", 0.01)
-    monkeypatch.setattr("publisher.mutation_decoder.SCHEMA_WAIT_SECONDS", 0.1)
-    monkeypatch.setattr("publisher.mutation_decoder.RETRY_SECONDS", 0.01)
-    monkeypatch.setattr("publisher.schema._RETRY_SECONDS", 0.001)
-    monkeypatch.setattr("publisher.housekeeping.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("publisher.topics.table_follower.OPEN_SECONDS", 0.3)
+    monkeypatch.setattr("publisher.topics.server_calls.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("publisher.mutations.mutation_decoder.SCHEMA_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("publisher.mutations.mutation_decoder.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("publisher.tables.node_schema._RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("publisher.upkeep.housekeeping.SAVE_SECONDS", 0.0)
     rows = SchemaRows()
     for name in ("good", "bad"):
         rows.create("ks", name, cdc=True)
