@@ -17,7 +17,6 @@ from cdc_program.operations import Operations
 from schematizer.application import application
 from schematizer.catalogue.mirror import Mirror, adopt
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.catalogue.usage import Usage
 from schematizer.confluent.store import Store
 from schematizer.housekeeping import Housekeeping
@@ -28,6 +27,7 @@ from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database, unusable_database
 from schematizer.security.connections import timed_connections
 from schematizer.security.service import Security
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

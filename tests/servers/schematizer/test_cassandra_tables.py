@@ -11,7 +11,7 @@ import pytest
 
 from cdc_messages.envelope import key_schema, value_schema
 from publisher.tables.system_schema import read_tables
-from schematizer.registration.cql import CqlConverter
+from schematizer.converters.cql import CqlConverter
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from cdc_program.settings import SchematizerSettings
 from schematizer.application import application
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.measures.sampler import NoMeasures
 from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database
 from schematizer.security.keys import ApiKeys
 from schematizer.security.service import Security
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path

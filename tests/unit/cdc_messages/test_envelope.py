@@ -24,7 +24,7 @@ from cdc_messages.changes import RowChange, Source
 from cdc_messages.envelope import ChangeEncoder, key_schema, partition_key_values, value_schema
 from cdc_messages.errors import MessageError
 from dev.local_stack.process.paths import project_root
-from schematizer.registration.cql import CqlConverter
+from schematizer.converters.cql import CqlConverter
 
 TEXT, INT, DECIMAL = map(NativeType, ("text", "int", "decimal"))
 HOST = UUID(int=7)

@@ -9,9 +9,9 @@ from sqlalchemy import text
 from dev.bench import registry_rows as rows
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database, opened
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ import pytest
 
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
 from schematizer.model.source_tables import Part, Status, TopicKind
+from schematizer.service import Catalogue
 from schematizer.topic_names import TopicName, parse_subject, parse_topic, topic_name
 
 if TYPE_CHECKING:

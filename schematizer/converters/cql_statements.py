@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from schematizer.registration.converted import ConversionError
+from schematizer.converters.converted import ConversionError
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|//[^\n]*|/\*.*?\*/)

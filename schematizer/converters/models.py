@@ -12,9 +12,9 @@ from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.schema import CreateTable
 
 from cdc_messages.names import avro_names
-from schematizer.registration.columns import convert_table
-from schematizer.registration.converted import ConversionError, Converted, FieldDocumentation
-from schematizer.registration.sql import SqlConverter
+from schematizer.converters.columns import convert_table
+from schematizer.converters.converted import ConversionError, Converted, FieldDocumentation
+from schematizer.converters.sql import SqlConverter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,12 @@ from schematizer.catalogue.outbox import Outbox
 from schematizer.catalogue.overview import Overview
 from schematizer.catalogue.planning import Plans
 from schematizer.catalogue.records import History, Notes, Refreshes, Tags
-from schematizer.catalogue.registering import Registering
 from schematizer.catalogue.schemas import Schemas
 from schematizer.catalogue.search import Search
 from schematizer.catalogue.targets import DataTargets
 from schematizer.catalogue.topics import Topics
 from schematizer.catalogue.usage import Usage
+from schematizer.registration.register import Registering
 
 if TYPE_CHECKING:
     from schematizer.catalogue.rules import Rules

@@ -9,14 +9,19 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from schematizer.registration.columns import NO_DEFAULT, Column, Table, convert_table
-from schematizer.registration.converted import ConversionError
-from schematizer.registration.sql_types import avro_type
+from schematizer.converters.columns import (
+    NO_DEFAULT,
+    Column,
+    Table,
+    convert_table,
+)
+from schematizer.converters.converted import ConversionError
+from schematizer.converters.sql_types import avro_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from schematizer.registration.converted import Converted
+    from schematizer.converters.converted import Converted
 
 _NEVER_NULL = (exp.NotNullColumnConstraint, exp.PrimaryKeyColumnConstraint)
 _SERIAL = (exp.DType.SERIAL, exp.DType.SMALLSERIAL, exp.DType.BIGSERIAL)

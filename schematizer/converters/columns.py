@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdc_messages.names import avro_name, avro_names, namespace
-from schematizer.registration.converted import ConversionError, Converted, FieldDocumentation
+from schematizer.converters.converted import ConversionError, Converted, FieldDocumentation
 
 NO_DEFAULT = object()
 

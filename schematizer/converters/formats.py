@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from schematizer.registration.avro import AvroConverter
-from schematizer.registration.cql import CqlConverter
-from schematizer.registration.sql import SqlConverter
+from schematizer.converters.avro import AvroConverter
+from schematizer.converters.cql import CqlConverter
+from schematizer.converters.sql import SqlConverter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from schematizer.registration.converted import Converter
+    from schematizer.converters.converted import Converter
 
 GROUP = "cassandra_schematizer.converters"
 

@@ -10,7 +10,7 @@ from schematizer.avro_schemas.compatibility import Level, conflicts
 from schematizer.avro_schemas.parsing import AvroSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
 _SHOWN = 3
 
@@ -78,11 +78,6 @@ def decide(new: NewSchema, newest: NewestTopic | None) -> Verdict:
     count = len(newest.schemas)
     readable = f"It and the {count} enabled schemas" if count != 1 else "It and the one enabled schema"
     return Verdict(False, Rule.COMPATIBLE, f"{readable} of {newest.name} read each other.")
-
-
-def flagged(path: str, flags: Collection[str]) -> bool:
-    """Whether a field, or one that it is in, is among the flags."""
-    return any(path == flag or path.startswith((f"{flag}.", f"{flag}[", f"{flag}{{")) for flag in flags)
 
 
 def _reasons(new: NewSchema, newest: NewestTopic) -> Iterable[tuple[Rule, str]]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from schematizer.catalogue.mirror import Mirror
-from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
+from schematizer.converters.converted import FieldDocumentation
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import Database
 from schematizer.model.source_tables import Status
-from schematizer.registration.converted import FieldDocumentation
+from schematizer.registration.register import Description
+from schematizer.service import Catalogue
 from schematizer.views import FieldText, Registration, SourceDocumentation
 
 if TYPE_CHECKING:

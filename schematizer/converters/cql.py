@@ -10,8 +10,8 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.schema_rows import tables_from_rows
 from cdc_messages.envelope import key_schema, schema_text, value_schema
 from cdc_messages.errors import MessageError
-from schematizer.registration.converted import ConversionError, Converted
-from schematizer.registration.cql_statements import TableStatement, TypeStatement, read_statements
+from schematizer.converters.converted import ConversionError, Converted
+from schematizer.converters.cql_statements import TableStatement, TypeStatement, read_statements
 
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata

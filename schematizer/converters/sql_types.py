@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from schematizer.registration.converted import ConversionError
+from schematizer.converters.converted import ConversionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

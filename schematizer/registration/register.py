@@ -7,17 +7,22 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from schematizer.assignment.deciding import NewSchema, Verdict, decide, flagged
 from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
-from schematizer.catalogue import assigning, documenting, lookups
+from schematizer.catalogue import documenting, lookups
 from schematizer.catalogue.usage import touch
+from schematizer.converters.converted import ConversionError, Converted, FieldDocumentation
+from schematizer.converters.formats import all_converters
 from schematizer.errors import conflict, invalid, not_found
 from schematizer.model import registry_queries
 from schematizer.model.record_tables import DecisionRow
 from schematizer.model.source_tables import Part, SourceRow, Status, TopicRow
-from schematizer.registration.converted import ConversionError, Converted, FieldDocumentation
-from schematizer.registration.converters import all_converters
+from schematizer.registration import assign
+from schematizer.registration.decide import (
+    NewSchema,
+    Verdict,
+    decide,
+)
 from schematizer.topic_names import subject_of
 from schematizer.views import Registration
 
@@ -78,7 +83,7 @@ class Registering:
             documenting.apply_registration(session, by, source, _documentation(wanted))
             self._require_documentation(source, wanted)
             new = _new_schema(source, wanted)
-            known = assigning.topic_with(session, source, new, self._rules.pii_prefix)
+            known = assign.topic_with(session, source, new, self._rules.pii_prefix)
             if known is not None:
                 return _known(session, known, new, wanted)
             return self._assign(session, by, source, new, wanted)
@@ -94,10 +99,10 @@ class Registering:
             new = _new_schema(source, wanted)
             if source is None:
                 return decide(new, None)
-            known = assigning.topic_with(session, source, new, self._rules.pii_prefix)
+            known = assign.topic_with(session, source, new, self._rules.pii_prefix)
             if known is not None:
-                return assigning.there_already(known)
-            return decide(new, assigning.newest_topic(session, source, self._rules.pii_prefix))
+                return assign.there_already(known)
+            return decide(new, assign.newest_topic(session, source, self._rules.pii_prefix))
 
         return self._database.read_session(transaction)
 
@@ -141,10 +146,10 @@ class Registering:
             )
 
     def _assign(self, session: Session, by: str, source: SourceRow, new: NewSchema, wanted: _Wanted) -> Registration:
-        newest = assigning.newest_topic(session, source, self._rules.pii_prefix)
+        newest = assign.newest_topic(session, source, self._rules.pii_prefix)
         verdict = decide(new, newest)
         if verdict.is_new_topic or newest is None:
-            topic = assigning.add_topic(session, by, source, new, self._rules.pii_prefix)
+            topic = assign.add_topic(session, by, source, new, self._rules.pii_prefix)
         else:
             topic = lookups.topic_row(session, newest.name)
             topic.pii = "\n".join(sorted({*lookups.lines(topic.pii), *new.pii}))
@@ -187,7 +192,7 @@ def _new_schema(source: SourceRow | None, wanted: _Wanted) -> NewSchema:
     said = {path: each.is_pii for path, each in _documentation(wanted).fields.items() if each.is_pii is not None}
     flags = [path for path, is_pii in {**known, **said}.items() if is_pii]
     paths = frozenset(each.path for each in elements.elements(wanted.value.canonical))
-    pii = frozenset(path for path in paths if flagged(path, flags))
+    pii = frozenset(path for path in paths if elements.is_within(path, flags))
     primary_key = wanted.converted.primary_key
     if not primary_key and wanted.key is not None:
         primary_key = tuple(each.path for each in elements.elements(wanted.key) if each.path)
@@ -196,8 +201,8 @@ def _new_schema(source: SourceRow | None, wanted: _Wanted) -> NewSchema:
 
 def _known(session: Session, topic: TopicRow, new: NewSchema, wanted: _Wanted) -> Registration:
     """The registration of a schema that its topic has."""
-    value = assigning.schema_in(session, topic, Part.VALUE, new.schema.canonical)
-    key = None if new.key is None else assigning.schema_in(session, topic, Part.KEY, new.key)
+    value = assign.schema_in(session, topic, Part.VALUE, new.schema.canonical)
+    key = None if new.key is None else assign.schema_in(session, topic, Part.KEY, new.key)
     assert value is not None
     for what, status in ((f"The schema {value.schema_id} in {topic.name}", value.status), (topic.name, topic.status)):
         if status is not Status.READ_WRITE:
@@ -207,7 +212,7 @@ def _known(session: Session, topic: TopicRow, new: NewSchema, wanted: _Wanted) -
             )
     touch(topic, *(each for each in (value, key) if each is not None))
     return _registration(
-        topic, value.schema_id, key.schema_id if key else None, assigning.there_already(topic), is_new_schema=False
+        topic, value.schema_id, key.schema_id if key else None, assign.there_already(topic), is_new_schema=False
     )
 
 
@@ -224,11 +229,11 @@ def _store(  # noqa: PLR0913, PLR0917 - a schema and its place
     schema_id = registry_queries.ensure_schema(connection, registry_queries.digest_of(text), text)
     registry_queries.ensure_version(connection, subject, schema_id)
     primary_key = new.primary_key if part is Part.VALUE else ()
-    assigning.add_schema(
+    assign.add_schema(
         session,
         by,
         topic,
-        assigning.Stored(part, schema_id, text, wanted.description.format, primary_key),
+        assign.Stored(part, schema_id, text, wanted.description.format, primary_key),
     )
     return schema_id
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import select
 
-from schematizer.assignment.deciding import NewestTopic, NewSchema, Rule, Verdict
 from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.parsing import parse
 from schematizer.catalogue import lookups
@@ -16,6 +15,12 @@ from schematizer.errors import invalid
 from schematizer.model.registry_queries import digest_of
 from schematizer.model.registry_tables import schemas
 from schematizer.model.source_tables import NAME_LENGTH, Part, SourceRow, Status, TopicKind, TopicRow, TopicSchemaRow
+from schematizer.registration.decide import (
+    NewestTopic,
+    NewSchema,
+    Rule,
+    Verdict,
+)
 from schematizer.topic_names import parse_topic, topic_name
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from schematizer.avro_schemas.parsing import parse
-from schematizer.registration import converters
-from schematizer.registration.converted import ConversionError, Converted
-from schematizer.registration.converters import all_converters
+from schematizer.converters import formats as converters
+from schematizer.converters.converted import ConversionError, Converted
+from schematizer.converters.formats import all_converters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

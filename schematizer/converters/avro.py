@@ -6,7 +6,7 @@ import json
 
 from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.parsing import InvalidSchemaError, parse
-from schematizer.registration.converted import ConversionError, Converted, FieldDocumentation
+from schematizer.converters.converted import ConversionError, Converted, FieldDocumentation
 
 
 class AvroConverter:
