@@ -23,6 +23,7 @@ from publisher.mutations.native_splitter import open_splitter
 from publisher.sending.catch_up import CatchUp
 from publisher.sending.mutation_sender import MutationSender
 from publisher.sending.row_end_sender import RowEndSender
+from publisher.topics.missing_schemas import MissingSchemas
 from publisher.topics.server_calls import ServerCalls
 from publisher.topics.table_follower import TableFollower
 from publisher.upkeep.housekeeping import Housekeeping
@@ -65,7 +66,8 @@ class Publisher:
         self._calls = ServerCalls(self._housekeeping, status.progress)
         self._tables = TableFollower(node, kafka, self._housekeeping.problems, self._housekeeping, self._calls)
         self._splitter = open_splitter(node.schema, kafka.raw_topics, node.waiting, node.host_id)
-        self._decoder = MutationDecoder(node.schema, node.quarantine, self._tables, self._housekeeping)
+        self._missing = MissingSchemas(node, self._tables, self._housekeeping.problems)
+        self._decoder = MutationDecoder(node.schema, node.quarantine, self._tables, self._missing, self._housekeeping)
         self._sender = MutationSender(kafka.sender, self._tables, self._housekeeping, status.progress)
         self._row_ends = RowEndSender(node, self._sender, settings.drop_seconds, lambda: self._housekeeping.serve(0))
         self._catch_up = CatchUp(node, kafka, self._decoder, self._sender, self._row_ends)
@@ -99,6 +101,7 @@ class Publisher:
                 self.publish_new()
                 self._housekeeping.serve(0)
                 self._follow_topics_and_schema()
+                self._missing.follow()
                 self._tables.retry_waiting()
                 self._catch_up.advance()
                 while (rest := next_poll - monotonic()) > 0:
@@ -201,11 +204,12 @@ class Publisher:
         """The messages of a mutation; none if it is held for its table, which cannot be decoded now."""
         waiting = self._node.waiting
         table_id = only_table(entry.mutation) if waiting.held_back else None
-        if table_id in waiting.held_back and table_id not in self._node.schema.published:
+        is_known = table_id in self._node.schema.published and not self._missing.is_awaited(table_id)
+        if table_id in waiting.held_back and not is_known:
             waiting.hold(table_id, origin.segment, entry.position)
             return NO_MESSAGES
         try:
-            return self._decoder.decode(entry.mutation, origin)
+            return self._decoder.decode(entry, origin)
         except CdcError as error:
             if error.code is not Code.QUARANTINE_FULL or not self._tables.wait_for_room(entry.mutation, error):
                 raise

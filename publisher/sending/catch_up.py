@@ -153,7 +153,7 @@ class CatchUp:
         origin = Origin(
             self._node.host_id, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position
         )
-        decoded = self._decoder.decode(entry.mutation, origin)
+        decoded = self._decoder.decode(entry, origin)
         messages = [each for each in decoded.messages if each.table.id in self._tables]
         self._row_ends.send_before(messages, origin)
         pending.outstanding += len(messages)

@@ -267,9 +267,9 @@ class NodeSchema:
         """Make the next refresh read the schema even if its version is unchanged."""
         self._version = None
 
-    def name_in_log(self, table_id: bytes) -> str:
-        """The name of a table by the schema changes in the log; "unknown" if these have not shown it."""
-        return self._switches.names.get(table_id, "unknown")
+    def name_in_log(self, table_id: bytes, otherwise: str = "unknown") -> str:
+        """The name of a table by the schema changes in the log; `otherwise` if these have not shown it."""
+        return self._switches.names.get(table_id, otherwise)
 
     def ignore_table(self, table_id: bytes) -> None:
         """Skip the mutations of a table that was dropped before the publisher saw it."""

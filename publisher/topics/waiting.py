@@ -127,7 +127,8 @@ class WaitingTables:
         table.retry_at = now + table.pause
         self._changed()
         if is_news:
-            log.error(
+            write = log.warning if error.code is Code.SCHEMA_UNKNOWN else log.error  # it is most often over in a moment
+            write(
                 "a table waits",
                 code=Code.TABLE_WAITS.text,
                 table=name,

@@ -231,10 +231,13 @@ class PublisherBesideFakes:
         self._segments.append(SegmentFileBuilder(self.cdc_raw, FIRST + len(self._segments), size=MIB))
         self._segments[-1].sync()
 
-    def write(self, name: str, *keys: int, keyspace: str = "ks") -> None:
-        """Rows of the table with these keys, in one segment, durable at once."""
-        columns = [row for row in self.rows.columns if (row["keyspace_name"], row["table_name"]) == (keyspace, name)]
-        [table] = tables_from_rows([self.rows.tables[keyspace, name]], columns, self.rows.types, []).values()
+    def write(self, name: str, *keys: int, keyspace: str = "ks", rows: SchemaRows | None = None) -> None:
+        """Rows of the table with these keys, in one segment, durable at once. `rows`: the schema that the node does not
+        show yet.
+        """
+        known = rows or self.rows
+        columns = [row for row in known.columns if (row["keyspace_name"], row["table_name"]) == (keyspace, name)]
+        [table] = tables_from_rows([known.tables[keyspace, name]], columns, known.types, []).values()
         for key in keys:
             update = partition_update(int_bytes(key), "row", Row((), {}, LivenessInfo(key)), TableWriter(table))
             segment = self._segments[-1]
@@ -252,6 +255,7 @@ class PublisherBesideFakes:
         publisher._housekeeping.serve(0)
         publisher._tables.wait_for_schema()
         publisher._row_ends.follow()
+        publisher._missing.follow()
         publisher._tables.retry_waiting()
         publisher._catch_up.advance()
 

@@ -24,6 +24,18 @@ class SchemaRows:
         self.changes_while_read = 0
         self.reads_without_columns = 0
 
+    def copy(self) -> SchemaRows:
+        """The same tables, which change by themselves from now on."""
+        copied = SchemaRows()
+        copied.tables = {name: dict(row) for name, row in self.tables.items()}
+        copied.columns, copied.types = list(self.columns), list(self.types)
+        return copied
+
+    def show(self, other: SchemaRows) -> None:
+        """Show what the other one has now."""
+        self.tables, self.columns, self.types = other.tables, other.columns, other.types
+        self.version = uuid4()
+
     def create(self, keyspace: str, name: str, *, cdc: bool | None) -> bytes:
         table_id = uuid4()
         self.tables[keyspace, name] = {

@@ -167,6 +167,13 @@ def table_was_dropped_unseen(world: World) -> None:
     world.append(write_int(1) + uuid4().bytes + b"\x00\x00\x00\x04" + b"\xff" * 30)
 
 
+def schema_is_late(world: World) -> None:
+    table_was_dropped_unseen(world)
+    world.it.publisher.publish_new()
+    for awaited in world.it.publisher._missing._awaited.values():
+        awaited.deadline = inf
+
+
 def cdc_is_switched_off(world: World) -> None:
     world.rows.alter("ks", "bad", cdc=False)
 
@@ -279,6 +286,7 @@ CASES: dict[str, tuple[Callable[[World], None], Code | None, Scope]] = {
     "a full quarantine, one table": (quarantine_is_full_for_one_table, Code.QUARANTINE_FULL, Scope.TABLE),
     "a mutation that is damaged": (mutation_is_damaged, Code.QUARANTINED, Scope.MESSAGE),
     "a mutation of a dropped table": (table_was_dropped_unseen, Code.SCHEMA_UNKNOWN, Scope.MESSAGE),
+    "a schema that is late": (schema_is_late, Code.SCHEMA_UNKNOWN, Scope.TABLE),
     "cdc off": (cdc_is_switched_off, Code.TABLE_CDC_DISABLED, Scope.NOTHING),
     "a deep type without cdc": (type_is_too_deep_without_cdc, None, Scope.NOTHING),
     "a lost segment": (segment_disappears, Code.SEGMENT_LOST, Scope.NOTHING),
@@ -304,7 +312,7 @@ CASES: dict[str, tuple[Callable[[World], None], Code | None, Scope]] = {
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr("publisher.topics.table_follower.OPEN_SECONDS", 0.3)
     monkeypatch.setattr("publisher.topics.server_calls.RETRY_SECONDS", 0.01)
-    monkeypatch.setattr("publisher.mutations.mutation_decoder.SCHEMA_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("publisher.topics.missing_schemas.SCHEMA_WAIT_SECONDS", 0.1)
     monkeypatch.setattr("publisher.mutations.mutation_decoder.RETRY_SECONDS", 0.01)
     monkeypatch.setattr("publisher.tables.node_schema._RETRY_SECONDS", 0.001)
     monkeypatch.setattr("publisher.upkeep.housekeeping.SAVE_SECONDS", 0.0)
@@ -340,6 +348,8 @@ def test_what_stops(world: World, case: str, capsys: pytest.CaptureFixture[str])
         assert caught.value.code is code
         return
     work_on(world, hurt)
+    if scope is Scope.MESSAGE:
+        publisher.run(lambda: not publisher.waits())
     logged = capsys.readouterr().out
     assert code is None or code.text in logged
     waiting = publisher.waits()
