@@ -87,7 +87,8 @@ class _Connection(NamedTuple):
             raw_topic = self.raw_topics.open(outgoing.table)
             value = raw.encode(outgoing.message, raw_topic.schema_id)
             if outgoing.is_for_all_raw_partitions:
-                send_to_all_raw_partitions(self.sender, raw_topic, value, pending, self._wait_for_room)
+                for _ in send_to_all_raw_partitions(self.sender, raw_topic, value, pending):
+                    self._wait_for_room()
                 continue
             pending.outstanding += 1
             while not self.sender.send(raw_topic.name, outgoing.partition_key, value, pending):

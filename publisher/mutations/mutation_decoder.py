@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from publisher.tables.node_schema import NodeSchema
     from publisher.topics.missing_schemas import MissingSchemas
     from publisher.topics.table_follower import TableFollower
-    from publisher.upkeep.housekeeping import Housekeeping
+    from publisher.waits import Waits
 
 RETRY_SECONDS = 0.5
 
@@ -41,15 +41,13 @@ class MutationDecoder:
         quarantine: Quarantine,
         tables: TableFollower,
         missing: MissingSchemas,
-        housekeeping: Housekeeping,
     ) -> None:
         self._schema = schema
         self._quarantine = quarantine
         self._tables = tables
         self._missing = missing
-        self._housekeeping = housekeeping
 
-    def decode(self, entry: CommitLogEntry, origin: Origin) -> DecodedMutation:
+    def decode(self, entry: CommitLogEntry, origin: Origin) -> Waits[DecodedMutation]:
         """The messages of a mutation. If the schema does not fit, read it again. No messages if the mutation's only
         table has to wait for its schema: the mutation is held.
         """
@@ -60,16 +58,16 @@ class MutationDecoder:
             try:
                 return split_into_messages(mutation, origin, self._schema)
             except FormatError as error:
-                if self._read_newer_schema():
+                if (yield from self._read_newer_schema()):
                     continue
                 if monotonic() > deadline or not self._missing.may_arrive(error):
                     return self._give_up(mutation, origin, error)
                 if (table_id := only_table(mutation)) is not None:
                     self._missing.hold(table_id, error.reason, origin.segment, entry.position)
                     return NO_MESSAGES
-                self._housekeeping.serve(RETRY_SECONDS)
+                yield RETRY_SECONDS
 
-    def _read_newer_schema(self) -> bool:
+    def _read_newer_schema(self) -> Waits[bool]:
         self._schema.forget_version()
         return self._tables.wait_for_schema()
 

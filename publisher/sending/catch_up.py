@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from publisher.sending.mutation_sender import MutationSender
     from publisher.sending.row_end_sender import RowEndSender
     from publisher.topics.raw_topics import RawTopic
+    from publisher.waits import Waits
 
 SLICE_SECONDS = 0.1  # between two rounds of the loop
 ACKNOWLEDGE_SECONDS = 1.0
@@ -61,7 +62,7 @@ class CatchUp:
         self._pendings: dict[int, PendingMessages] = {}
         self._reading: _Reading | None = None
 
-    def advance(self) -> None:
+    def advance(self) -> Waits[None]:
         """Send for at most about SLICE_SECONDS."""
         self._release()
         ready = self._waiting.ready()
@@ -72,9 +73,9 @@ class CatchUp:
             return
         deadline = monotonic() + SLICE_SECONDS
         while (segment := self._next_segment()) is not None:
-            if not self._read(segment, deadline):
+            if not (yield from self._read(segment, deadline)):
                 return
-        if self._is_acknowledged():
+        if (yield from self._is_acknowledged()):
             self._end()
 
     def _begin(self, ready: dict[bytes, RawTopic]) -> None:
@@ -103,7 +104,7 @@ class CatchUp:
         first = min(position for position in held if position is not None)
         return self._read_to.get(segment, first)
 
-    def _read(self, segment: int, deadline: float) -> bool:
+    def _read(self, segment: int, deadline: float) -> Waits[bool]:
         """Read the segment up to where the loop has read it; False if the time is over."""
         limit = self._node.tails.read_up_to(segment)
         pending = self._pendings.setdefault(segment, PendingMessages())
@@ -113,10 +114,10 @@ class CatchUp:
             if event.position >= limit:
                 break
             if isinstance(event, CommitLogEntry):
-                self._send_mutation(tail, event, pending)
+                yield from self._send_mutation(tail, event, pending)
             else:
                 pending.outstanding += len(event.batch)
-                self._sender.send_batch(event, pending)
+                yield from self._sender.send_batch(event, pending)
             self._read_to[segment] = event.end_position
             if monotonic() > deadline or not self._is_current():
                 return False
@@ -147,17 +148,17 @@ class CatchUp:
             if segment in self._waiting.tables[table_id].held:
                 self._waiting.lose(table_id)
 
-    def _send_mutation(self, tail: SegmentTail, entry: CommitLogEntry, pending: PendingMessages) -> None:
+    def _send_mutation(self, tail: SegmentTail, entry: CommitLogEntry, pending: PendingMessages) -> Waits[None]:
         if only_table(entry.mutation) not in self._tables.keys() | {None}:
             return
         origin = Origin(
             self._node.host_id, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position
         )
-        decoded = self._decoder.decode(entry, origin)
-        messages = [each for each in decoded.messages if each.table.id in self._tables]
-        self._row_ends.send_before(messages, origin)
+        decoded = yield from self._decoder.decode(entry, origin)
+        messages = [outgoing for outgoing in decoded.messages if outgoing.table.id in self._tables]
+        yield from self._row_ends.send_before(messages, origin)
         pending.outstanding += len(messages)
-        self._sender.send(messages, pending)
+        yield from self._sender.send(messages, pending)
 
     def _stop_reading(self) -> None:
         if self._reading is not None:
@@ -176,13 +177,13 @@ class CatchUp:
     def _is_read(self, segment: int) -> bool:
         return self._read_to.get(segment, 0) >= self._node.tails.read_up_to(segment)
 
-    def _is_acknowledged(self) -> bool:
+    def _is_acknowledged(self) -> Waits[bool]:
         """Wait a moment for Kafka's acknowledgements, while the loop reads nothing; False if some have not come, or a
         message was refused.
         """
         deadline = monotonic() + ACKNOWLEDGE_SECONDS
-        while (left := any(each.outstanding for each in self._pendings.values())) and monotonic() < deadline:
-            self._sender.wait(_POLL_SECONDS)
+        while (left := any(pending.outstanding for pending in self._pendings.values())) and monotonic() < deadline:
+            yield _POLL_SECONDS
         return not left and self._is_current()
 
     def _end(self) -> None:

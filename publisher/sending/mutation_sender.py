@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_messages import raw
-from publisher.topics.raw_topics import send_to_all_raw_partitions
+from publisher.topics.raw_topics import FULL_QUEUE_SECONDS, send_to_all_raw_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,37 +17,42 @@ if TYPE_CHECKING:
     from publisher.progress import Progress
     from publisher.tables.node_schema import PublishedTable
     from publisher.topics.table_follower import TableFollower
-    from publisher.upkeep.housekeeping import Housekeeping
-
-FULL_QUEUE_SECONDS = 0.1
+    from publisher.waits import Waits
 
 
 class MutationSender:
-    """Does the housekeeping while the queue to Kafka is full."""
+    """Each method waits while the queue to Kafka is full, or for a server that is unreachable."""
 
-    def __init__(self, sender: Sender, tables: TableFollower, housekeeping: Housekeeping, progress: Progress) -> None:
+    def __init__(self, sender: Sender, tables: TableFollower, progress: Progress) -> None:
         self._sender = sender
         self._tables = tables
-        self._housekeeping = housekeeping
         self._progress = progress
 
-    def send(self, messages: Iterable[OutgoingMessage], pending: PendingMessages) -> None:
+    def sendable(self, messages: list[OutgoingMessage], segment: int, position: int) -> Waits[list[OutgoingMessage]]:
+        """The messages that can be sent now. Those of waiting tables are held from this position on."""
+        if all(self._tables.is_open(outgoing.table) for outgoing in messages):
+            return messages
+        found = []
+        for outgoing in messages:
+            if (yield from self._tables.open_unless_waiting(outgoing.table)):
+                found.append(outgoing)
+            else:
+                self._tables.hold_if_waiting(outgoing.table.id, segment, position)
+        return found
+
+    def send(self, messages: Iterable[OutgoingMessage], pending: PendingMessages) -> Waits[None]:
         """Send the messages. `pending` counts each of them as one outstanding message."""
         for outgoing in messages:
             if outgoing.is_for_all_raw_partitions:
-                self._send_to_all_raw_partitions(outgoing, pending)
+                yield from self._send_to_all_raw_partitions(outgoing, pending)
             else:
-                self._send_by_key(outgoing, pending)
+                yield from self._send_by_key(outgoing, pending)
 
-    def is_ready(self, table: PublishedTable) -> bool:
+    def is_ready(self, table: PublishedTable) -> Waits[bool]:
         """Whether the table's messages can be sent now."""
-        return self._tables.is_open(table)
+        return self._tables.open_unless_waiting(table)
 
-    def wait(self, seconds: float) -> None:
-        """Handle acknowledgements for up to so many seconds, or until the first ones."""
-        self._housekeeping.serve(seconds)
-
-    def send_batch(self, split: SplitEntries, pending: PendingMessages) -> None:
+    def send_batch(self, split: SplitEntries, pending: PendingMessages) -> Waits[None]:
         """Send the messages of a batch, as `send` sends those of a mutation."""
         sent, count = 0, len(split.batch)
         while True:
@@ -55,27 +60,21 @@ class MutationSender:
             self._progress.messages += sent - before
             if sent == count:
                 break
-            self._wait_for_room()
+            yield FULL_QUEUE_SECONDS
         self._progress.bytes += split.batch.size
 
-    def _send_by_key(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
-        raw_topic = self._tables.raw_topic_of(outgoing.table)
+    def _send_by_key(self, outgoing: OutgoingMessage, pending: PendingMessages) -> Waits[None]:
+        raw_topic = yield from self._tables.raw_topic_of(outgoing.table)
         value = raw.encode(outgoing.message, raw_topic.schema_id)
-        self._send_value(raw_topic.name, outgoing.partition_key, value, pending)
-
-    def _send_value(self, topic: str, key: bytes, value: bytes, pending: PendingMessages) -> None:
-        while not self._sender.send(topic, key, value, pending):
-            self._wait_for_room()
+        while not self._sender.send(raw_topic.name, outgoing.partition_key, value, pending):
+            yield FULL_QUEUE_SECONDS
         self._progress.messages += 1
         self._progress.bytes += len(value)
 
-    def _send_to_all_raw_partitions(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
+    def _send_to_all_raw_partitions(self, outgoing: OutgoingMessage, pending: PendingMessages) -> Waits[None]:
         """Raw partitions that were added a moment ago must get it too."""
-        self._tables.refresh_partition_counts()
-        raw_topic = self._tables.raw_topic_of(outgoing.table)
+        yield from self._tables.refresh_partition_counts()
+        raw_topic = yield from self._tables.raw_topic_of(outgoing.table)
         value = raw.encode(outgoing.message, raw_topic.schema_id)
-        send_to_all_raw_partitions(self._sender, raw_topic, value, pending, self._wait_for_room)
+        yield from send_to_all_raw_partitions(self._sender, raw_topic, value, pending)
         pending.acknowledge()  # one outstanding message was counted for it; those of all raw partitions replace it
-
-    def _wait_for_room(self) -> None:
-        self._housekeeping.serve(FULL_QUEUE_SECONDS)

@@ -21,14 +21,15 @@ from publisher.mutations.messages import Origin, make_rows_end, split_into_messa
 from publisher.tables.row_ends import LAST_POSITION, RowsEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from cdc_messages.raw import TruncationKind
     from publisher.mutations.messages import OutgoingMessage
     from publisher.parts import NodeSide
     from publisher.sending.mutation_sender import MutationSender
+    from publisher.waits import Waits
 
-SERVE_EVERY = 200  # mutations
+WAIT_EVERY = 200  # mutations
 
 log = structlog.get_logger(__name__)
 
@@ -39,17 +40,14 @@ class _Begun(NamedTuple):
 
 
 class RowEndSender:
-    """drop_seconds: how long a drop waits for what other nodes' publishers still have of the table. serve: called from
-    time to time while much is sent.
-    """
+    """drop_seconds: how long a drop waits for what other nodes' publishers still have of the table."""
 
-    def __init__(self, node: NodeSide, sender: MutationSender, drop_seconds: float, serve: Callable[[], None]) -> None:
+    def __init__(self, node: NodeSide, sender: MutationSender, drop_seconds: float) -> None:
         self._node = node
         self._schema = node.schema
         self._ends = node.schema.row_ends
         self._sender = sender
         self._drop_us = drop_seconds * 1e6
-        self._serve = serve
         self._read_up_to = node.positions.published_up_to
         self._begun: dict[bytes, _Begun] = {}
 
@@ -57,10 +55,10 @@ class RowEndSender:
         """The messages of the log up to this place are sent."""
         self._read_up_to = max(self._read_up_to, CommitLogPosition(segment, position))
 
-    def send_before(self, messages: Iterable[OutgoingMessage], origin: Origin) -> None:
+    def send_before(self, messages: Iterable[OutgoingMessage], origin: Origin) -> Waits[None]:
         """Send the ends that belong before a mutation with these messages.
 
-        One may have been noticed since `follow`, while a newer schema was read.
+        One may have been noticed since `send_due`, while a newer schema was read.
         """
         if not self._ends.pending:
             return
@@ -68,11 +66,11 @@ class RowEndSender:
             end = self._ends.pending[table_id]
             if (origin.segment, origin.position) > end.position and not self._is_begun(table_id):
                 if end.kind == "drop":
-                    self._send_with_rest(table_id, end)
+                    yield from self._send_with_rest(table_id, end)
                 else:
-                    self._announce(table_id, end)
+                    yield from self._announce(table_id, end)
 
-    def follow(self) -> None:
+    def send_due(self) -> Waits[None]:
         """Send the ends whose time has come, and take note of those that are acknowledged."""
         for table_id, (end, messages) in list(self._begun.items()):
             if table_id in self._node.waiting.held_back:
@@ -83,14 +81,14 @@ class RowEndSender:
         for table_id, end in list(self._ends.pending.items()):
             if self._is_begun(table_id) or not self._is_read(end):
                 continue
-            if not self._sender.is_ready(self._schema.published[table_id]):
+            if not (yield from self._sender.is_ready(self._schema.published[table_id])):
                 if table_id in self._node.waiting.skipped:
                     self._schema.mark_end_sent(table_id, end)
                 continue
             if self._is_settled(end):
-                self._send_with_rest(table_id, end)
+                yield from self._send_with_rest(table_id, end)
             elif end.kind == "truncate" and table_id in self._ends.unannounced:
-                self._announce(table_id, end)
+                yield from self._announce(table_id, end)
 
     def _is_begun(self, table_id: bytes) -> bool:
         begun = self._begun.get(table_id)
@@ -113,19 +111,20 @@ class RowEndSender:
             return abs(time_ns() // 1000 - end.noticed_at) >= self._drop_us
         return abs(self._ends.records_read_at - end.noticed_at) >= self._node.settle_seconds * 1e6
 
-    def _announce(self, table_id: bytes, end: RowsEnd) -> None:
-        self._send(table_id, "truncate", end)
+    def _announce(self, table_id: bytes, end: RowsEnd) -> Waits[None]:
+        yield from self._send(table_id, "truncate", end)
         self._schema.mark_end_announced(table_id, end)
         table = self._schema.published[table_id].table.qualified_name
         log.info("a table is truncated", table=table, up_to=list(end.position))
 
-    def _send(self, table_id: bytes, kind: TruncationKind, end: RowsEnd) -> PendingMessages:
+    def _send(self, table_id: bytes, kind: TruncationKind, end: RowsEnd) -> Waits[PendingMessages]:
         pending = PendingMessages(outstanding=1)
-        self._sender.send([make_rows_end(kind, self._schema.published[table_id], self._node.host_id, end)], pending)
+        message = make_rows_end(kind, self._schema.published[table_id], self._node.host_id, end)
+        yield from self._sender.send([message], pending)
         return pending
 
-    def _send_with_rest(self, table_id: bytes, end: RowsEnd) -> None:
-        pending = self._send(table_id, "drop" if end.kind == "drop" else "truncated", end)
+    def _send_with_rest(self, table_id: bytes, end: RowsEnd) -> Waits[None]:
+        pending = yield from self._send(table_id, "drop" if end.kind == "drop" else "truncated", end)
         self._begun[table_id] = _Begun(end, pending)
         table = self._schema.published[table_id]
         log.info(
@@ -138,9 +137,9 @@ class RowEndSender:
             return
         for count, messages in enumerate(self._read_again(table_id, end)):
             pending.outstanding += len(messages)
-            self._sender.send(messages, pending)
-            if count % SERVE_EVERY == 0:
-                self._serve()
+            yield from self._sender.send(messages, pending)
+            if count % WAIT_EVERY == 0:
+                yield 0.0
         if self._node.tails.has_lost(end.position.segment_id):
             self._schema.require_snapshots([table_id])
 

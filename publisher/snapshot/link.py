@@ -94,7 +94,8 @@ class Link:
         raw_topic = self.raw_topics.open(outgoing.table)
         pending = PendingMessages()
         value = raw.encode(outgoing.message, raw_topic.schema_id)
-        send_to_all_raw_partitions(self.sender, raw_topic, value, pending, self.wait)
+        for _ in send_to_all_raw_partitions(self.sender, raw_topic, value, pending):
+            self.wait()
         while pending.outstanding:
             self.wait()
 

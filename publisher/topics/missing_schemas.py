@@ -21,9 +21,11 @@ from publisher.kafka.table_error import TableError
 
 if TYPE_CHECKING:
     from cassandra_storage.errors import FormatError
-    from publisher.parts import NodeSide
+    from publisher.tables.node_schema import NodeSchema
     from publisher.topics.table_follower import TableFollower
     from publisher.topics.table_problems import TableProblems
+    from publisher.topics.waiting import WaitingTables
+    from publisher.waits import Waits
 
 SCHEMA_WAIT_SECONDS = 10.0
 
@@ -41,15 +43,17 @@ class _Awaited:
 class MissingSchemas:
     """The tables that wait for their schema. Each missing table or column is waited for once."""
 
-    def __init__(self, node: NodeSide, tables: TableFollower, problems: TableProblems) -> None:
-        self._schema = node.schema
-        self._waiting = node.waiting
+    def __init__(
+        self, schema: NodeSchema, waiting: WaitingTables, tables: TableFollower, problems: TableProblems
+    ) -> None:
+        self._schema = schema
+        self._waiting = waiting
         self._tables = tables
         self._problems = problems
         self._never_arrived: set[str] = set()
         self._awaited: dict[bytes, _Awaited] = {}
-        for table_id, table in node.waiting.tables.items():
-            if table.reason.code == Code.SCHEMA_UNKNOWN.text and table_id not in node.schema.published:
+        for table_id, table in waiting.tables.items():
+            if table.reason.code == Code.SCHEMA_UNKNOWN.text and table_id not in schema.published:
                 self._await(table_id, UnknownTableError(table_id).reason)  # the publisher was stopped meanwhile
 
     def may_arrive(self, error: FormatError) -> bool:
@@ -85,14 +89,14 @@ class MissingSchemas:
         self._waiting.tables[table_id].retry_at = inf  # it is tried when its schema changes
         self._awaited[table_id] = _Awaited(reason, monotonic() + SCHEMA_WAIT_SECONDS)
 
-    def follow(self) -> None:
+    def give_up_late(self) -> Waits[None]:
         """Give up what has not come in time. The TableFollower tries the tables whose schema has changed."""
         if not self._awaited:
             return
         now = monotonic()
         if any(now >= awaited.deadline for awaited in self._awaited.values()):
             self._schema.forget_version()
-            self._tables.wait_for_schema()
+            yield from self._tables.wait_for_schema()
         for table_id, awaited in list(self._awaited.items()):
             if self._is_solved(table_id):
                 del self._awaited[table_id]

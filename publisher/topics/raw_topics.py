@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from publisher.kafka.sender import Refusal, Sender
     from publisher.kafka.topic_admin import TopicAdmin
+    from publisher.waits import Waits
 
     class Registry(Protocol):
         """What is used of cdc_program.registry.RegistryClient. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 
 SCHEMA_SECONDS = 10.0
+FULL_QUEUE_SECONDS = 0.1
 _TABLE_ID_SIZE = 16
 
 log = structlog.get_logger(__name__)
@@ -64,13 +66,13 @@ class RawTopic(NamedTuple):
 
 
 def send_to_all_raw_partitions(
-    sender: Sender, raw_topic: RawTopic, value: bytes, pending: PendingMessages, wait_for_room: Callable[[], None]
-) -> None:
-    """Send a message without a key to each raw partition; `wait_for_room` is called while the queue is full."""
+    sender: Sender, raw_topic: RawTopic, value: bytes, pending: PendingMessages
+) -> Waits[None]:
+    """Send a message without a key to each raw partition. It waits while the queue is full."""
     pending.outstanding += raw_topic.partitions
     for raw_partition in range(raw_topic.partitions):
         while not sender.send_to_raw_partition(raw_topic.name, raw_partition, value, pending):
-            wait_for_room()
+            yield FULL_QUEUE_SECONDS
 
 
 class RegistryIds:

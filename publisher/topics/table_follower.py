@@ -14,19 +14,19 @@ import structlog
 from cassandra_storage.mutation import only_table
 from cdc_program.errors import CdcError, Code
 from publisher.kafka.table_error import TableError
+from publisher.topics.server_calls import run_in_background
 from publisher.topics.topic_opener import TopicOpener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cassandra_storage.schema_rows import UnreadableTable
-    from publisher.mutations.messages import OutgoingMessage
-    from publisher.parts import KafkaSide, NodeSide
-    from publisher.tables.node_schema import PublishedTable
-    from publisher.topics.raw_topics import FoundTopic, RawTopic
+    from publisher.tables.node_schema import NodeSchema, PublishedTable
+    from publisher.topics.raw_topics import FoundTopic, RawTopic, RawTopics
     from publisher.topics.server_calls import ServerCalls
     from publisher.topics.table_problems import TableProblems
-    from publisher.upkeep.housekeeping import Housekeeping
+    from publisher.topics.waiting import WaitingTables
+    from publisher.waits import Waits
 
 OPEN_SECONDS = 2.0  # others wait no longer for a new table's topic
 _POLL_SECONDS = 0.01
@@ -36,51 +36,50 @@ log = structlog.get_logger(__name__)
 
 
 class TableFollower:
-    """`follow_schema` and `start` raise CdcError if a server that all tables need is unreachable; the other methods
+    """`read_schema` and `start` raise CdcError if a server that all tables need is unreachable; the other methods
     wait for it.
     """
 
     def __init__(
         self,
-        node: NodeSide,
-        kafka: KafkaSide,
+        schema: NodeSchema,
+        waiting: WaitingTables,
+        raw_topics: RawTopics,
         problems: TableProblems,
-        housekeeping: Housekeeping,
         calls: ServerCalls,
     ) -> None:
-        self._schema = node.schema
-        self._waiting = node.waiting
-        self._raw_topics = kafka.raw_topics
+        self._schema = schema
+        self._waiting = waiting
+        self._raw_topics = raw_topics
         self._problems = problems
-        self._housekeeping = housekeeping
         self._calls = calls
-        self._opener = TopicOpener(kafka.raw_topics)
+        self._opener = TopicOpener(raw_topics)
         self._unreadable: Mapping[bytes, UnreadableTable] = {}
 
-    def start(self) -> None:
+    def start(self) -> Waits[None]:
         """Open the tables topic, and the raw topics of the node's tables."""
-        self._calls.run_in_background(self._raw_topics.open_tables_topic)
-        self.follow_schema()
+        yield from run_in_background(self._raw_topics.open_tables_topic)
+        yield from self.read_schema()
 
-    def follow_schema(self) -> bool:
+    def read_schema(self) -> Waits[bool]:
         """Read the schema if it has changed, and open the raw topics of the node's tables, with their marks; True if it
         has changed.
         """
         has_changed = self._schema.refresh()
         current = self._schema.current_tables()
-        self._follow_waiting({table.id for table in current}, self._schema.unreadable_tables())
+        self._update_waiting({table.id for table in current}, self._schema.unreadable_tables())
         for table in current:
-            if self._raw_topics.find_open(table) is None:
-                self._open(table)
-                self._housekeeping.serve(0)  # opening a thousand new tables takes more than a minute
+            if not self.is_open(table):
+                yield from self._open(table)
+                yield 0.0  # opening a thousand new tables takes more than a minute
             self._raw_topics.send_mark(table)
         return has_changed
 
-    def wait_for_schema(self) -> bool:
-        """Call follow_schema, and retry while a server is unreachable."""
-        return self._calls.retry_while_unreachable(self.follow_schema)
+    def wait_for_schema(self) -> Waits[bool]:
+        """As read_schema; retries while a server is unreachable."""
+        return self._calls.retry_while_unreachable(self.read_schema)
 
-    def _follow_waiting(self, on_node: set[bytes], unreadable: Mapping[bytes, UnreadableTable]) -> None:
+    def _update_waiting(self, on_node: set[bytes], unreadable: Mapping[bytes, UnreadableTable]) -> None:
         """Tables that this build cannot read wait. Those that it can read now, and those that are not published any
         more, are tried again at once.
         """
@@ -110,25 +109,22 @@ class TableFollower:
             self._problems.wait(table, problem)
 
     def is_open(self, table: PublishedTable) -> bool:
+        """Whether the table's raw topic is open with this schema."""
+        return self._raw_topics.find_open(table) is not None
+
+    def open_unless_waiting(self, table: PublishedTable) -> Waits[bool]:
         """Whether the table's messages can be sent now. Opens its raw topic if it is not open and does not wait."""
-        if self._raw_topics.find_open(table) is not None:
+        if self.is_open(table):
             return True
         if table.id in self._waiting.held_back or table.id in self._waiting.skipped:
             return False
-        self._calls.retry_while_unreachable(partial(self._open, table))
-        return self._raw_topics.find_open(table) is not None
+        yield from self._calls.retry_while_unreachable(partial(self._open, table))
+        return self.is_open(table)
 
-    def sendable(self, messages: list[OutgoingMessage], segment: int, position: int) -> list[OutgoingMessage]:
-        """The messages that can be sent now. Those of waiting tables are held from this position on."""
-        if all(self._raw_topics.find_open(each.table) is not None for each in messages):
-            return messages
-        found = []
-        for outgoing in messages:
-            if self.is_open(outgoing.table):
-                found.append(outgoing)
-            elif outgoing.table.id in self._waiting.held_back:
-                self._waiting.hold(outgoing.table.id, segment, position)
-        return found
+    def hold_if_waiting(self, table_id: bytes, segment: int, position: int) -> None:
+        """If the table waits, its mutations from this position on are held."""
+        if table_id in self._waiting.held_back:
+            self._waiting.hold(table_id, segment, position)
 
     def wait_for_room(self, mutation: bytes, error: CdcError) -> bool:
         """Make the one table of a mutation wait for room in the quarantine; False if it is not known which table that
@@ -139,7 +135,7 @@ class TableFollower:
             self._problems.wait(table, TableError.of(error))
         return table is not None
 
-    def raw_topic_of(self, table: PublishedTable) -> RawTopic:
+    def raw_topic_of(self, table: PublishedTable) -> Waits[RawTopic]:
         """The raw topic of a table that is open or catches up. If it has begun to wait a moment ago, Kafka refuses the
         message, and it is held.
         """
@@ -147,9 +143,9 @@ class TableFollower:
         assert last is not None
         if last.table is table:
             return last
-        return self._calls.retry_while_unreachable(partial(self._raw_topics.announce_again, table))
+        return (yield from self._calls.call_while_unreachable(partial(self._raw_topics.announce_again, table)))
 
-    def _open(self, table: PublishedTable) -> None:
+    def _open(self, table: PublishedTable) -> Waits[None]:
         """Open the table's raw topic, unless the table waits already or waits from now on."""
         waiting = self._waiting.tables.get(table.id)
         if table.id in self._waiting.held_back and waiting is not None:
@@ -158,16 +154,17 @@ class TableFollower:
                 waiting.tried = table
             return
         try:
-            self._raw_topics.add_open(self._announce(table, self._find_topic(table)))
+            found = yield from self._find_topic(table)
+            self._raw_topics.add_open(self._announce(table, found))
         except TableError as problem:
             self._wait(table, problem)
 
-    def _find_topic(self, table: PublishedTable) -> FoundTopic:
+    def _find_topic(self, table: PublishedTable) -> Waits[FoundTopic]:
         if self._opener.table is None:
             self._opener.begin(table)
             deadline = monotonic() + OPEN_SECONDS
             while not self._opener.is_done and monotonic() < deadline:
-                self._housekeeping.serve(_POLL_SECONDS)
+                yield _POLL_SECONDS
             if self._opener.is_done:
                 return self._opener.take()
         raise TableError(
@@ -196,10 +193,10 @@ class TableFollower:
             self._raw_topics.close(table.id)
             self._waiting.skip(table.id, table.table.qualified_name, problem)
 
-    def retry_waiting(self) -> None:
+    def retry_waiting(self) -> Waits[None]:
         """Try the waiting tables again whose time has come, one at a time."""
         if self._opener.is_done:
-            self._calls.retry_while_unreachable(self._finish_retry)
+            yield from self._calls.call_while_unreachable(self._finish_retry)
         table_id = self._waiting.next_due(monotonic())
         if self._opener.table is None and table_id is not None:
             self._begin_retry(table_id)
@@ -228,38 +225,38 @@ class TableFollower:
         if table.id in self._waiting.tables:
             self._waiting.set_ready(table.id, self._raw_topics.set_aside(raw_topic))
 
-    def clear_mark(self, table_id: bytes, up_to: int) -> None:
+    def clear_mark(self, table_id: bytes, up_to: int) -> Waits[None]:
         """Tell the materializer that a table which is not marked here lacks nothing from before `up_to` (µs); see
         RawTopics.clear_mark.
         """
-        self._read_requests()
-        self._clear_mark(table_id, up_to)
+        yield from self._read_requests()
+        yield from self._clear_mark(table_id, up_to)
 
-    def follow_requests(self) -> None:
+    def take_requests(self) -> Waits[None]:
         """Mark the tables whose rows the materializer lacks since a TRUNCATE, and send again the marks of this node
         that another one's snapshot has cleared.
         """
-        self._read_requests()
+        yield from self._read_requests()
         for table_id, lost_at in self._raw_topics.requests.items():
             known = self._schema.requested_at(table_id)
             if self._schema.note_request(table_id, lost_at):
-                self._clear_mark(table_id, known)
+                yield from self._clear_mark(table_id, known)
         for table in self._schema.current_tables():
-            self._calls.retry_while_unreachable(partial(self._raw_topics.send_mark, table))
+            yield from self._calls.call_while_unreachable(partial(self._raw_topics.send_mark, table))
 
-    def _read_requests(self) -> None:
-        self._calls.retry_while_unreachable(partial(self._calls.run_in_background, self._raw_topics.read_requests))
+    def _read_requests(self) -> Waits[None]:
+        return self._calls.retry_while_unreachable(partial(run_in_background, self._raw_topics.read_requests))
 
-    def _clear_mark(self, table_id: bytes, up_to: int) -> None:
+    def _clear_mark(self, table_id: bytes, up_to: int) -> Waits[None]:
         table = self._schema.published.get(table_id)
         if table is not None and not table.needs_snapshot_since:
-            self._calls.retry_while_unreachable(partial(self._raw_topics.clear_mark, table, up_to))
+            yield from self._calls.call_while_unreachable(partial(self._raw_topics.clear_mark, table, up_to))
 
-    def refresh_partition_counts(self) -> None:
+    def refresh_partition_counts(self) -> Waits[None]:
         """See RawTopics.refresh_partition_counts. A table whose topic is not as it must be waits."""
-        self._calls.retry_while_unreachable(self._refresh_in_background)
+        return self._calls.retry_while_unreachable(self._refresh_in_background)
 
-    def _refresh_in_background(self) -> None:
-        for table, problem in self._calls.run_in_background(self._raw_topics.refresh_partition_counts):
-            if self._raw_topics.find_open(table) is not None:
+    def _refresh_in_background(self) -> Waits[None]:
+        for table, problem in (yield from run_in_background(self._raw_topics.refresh_partition_counts)):
+            if self.is_open(table):
                 self._wait(table, problem)

@@ -8,19 +8,30 @@ from typing import TYPE_CHECKING
 from publisher.kafka.table_error import TableError
 
 if TYPE_CHECKING:
-    from publisher.parts import KafkaSide, NodeSide
+    from publisher.inflight import InFlight
+    from publisher.kafka.sender import Sender
+    from publisher.log.position import Positions
     from publisher.tables.node_schema import PublishedTable
+    from publisher.topics.raw_topics import RawTopics
+    from publisher.topics.waiting import WaitingTables
 
 
 class TableProblems:
     """What is not acknowledged of the table is held from then on: it is sent again once the problem is solved."""
 
-    def __init__(self, node: NodeSide, kafka: KafkaSide) -> None:
-        self._positions = node.positions
-        self._waiting = node.waiting
-        self._raw_topics = kafka.raw_topics
-        self._sender = kafka.sender
-        self._in_flight = kafka.in_flight
+    def __init__(
+        self,
+        positions: Positions,
+        waiting: WaitingTables,
+        raw_topics: RawTopics,
+        sender: Sender,
+        in_flight: InFlight,
+    ) -> None:
+        self._positions = positions
+        self._waiting = waiting
+        self._raw_topics = raw_topics
+        self._sender = sender
+        self._in_flight = in_flight
 
     def wait(self, table: PublishedTable, problem: TableError) -> None:
         """The table waits from now on."""

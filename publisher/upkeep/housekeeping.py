@@ -25,8 +25,8 @@ NODE_CHECK_SECONDS = 60.0
 
 
 class Housekeeping:
-    """The loop calls `serve` between mutations and wherever it waits. `beat` reports to the health check. `problems`:
-    makes tables wait.
+    """The loop, and no other module, calls `serve`: between mutations and wherever it waits. `beat` reports to the
+    health check. `problems`: makes tables wait.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Housekeeping:
         self._status = status
         self._progress = status.progress
         self._beat = beat
-        self.problems = TableProblems(node, kafka)
+        self.problems = TableProblems(node.positions, node.waiting, kafka.raw_topics, kafka.sender, kafka.in_flight)
         self._acknowledgements = Acknowledgements(kafka, node.positions, status.progress, self.problems)
         self._cleanup = SegmentCleanup(node.tails.folder, node, status.progress, settings.waiting_max_percent)
         self._watermarks = WatermarkSender(settings.heartbeat_seconds, node, kafka)

@@ -253,11 +253,11 @@ class PublisherBesideFakes:
         publisher = self.publisher
         publisher.publish_new()
         publisher._housekeeping.serve(0)
-        publisher._tables.wait_for_schema()
-        publisher._row_ends.follow()
-        publisher._missing.follow()
-        publisher._tables.retry_waiting()
-        publisher._catch_up.advance()
+        publisher._do(publisher._tables.wait_for_schema())
+        publisher._do(publisher._row_ends.send_due())
+        publisher._do(publisher._missing.give_up_late())
+        publisher._do(publisher._tables.retry_waiting())
+        publisher._do(publisher._catch_up.advance())
 
     def run(self, until: Callable[[], bool]) -> None:
         deadline = time.monotonic() + SECONDS

@@ -48,7 +48,7 @@ class World(NamedTuple):
         self.rows.columns = [row for row in self.rows.columns if row["table_name"] != "bad"]
         self.it.round()
         del self.kafka.topics[TOPIC]
-        self.it.publisher._tables.refresh_partition_counts()
+        self.it.publisher._do(self.it.publisher._tables.refresh_partition_counts())
         ids = self.it.publisher._tables._raw_topics._ids._ids
         ids.pop(SUBJECT, None)
 
@@ -90,7 +90,7 @@ def messages_are_refused(words: str) -> Callable[[World], None]:
 def topic_is_found_altered(code: Code, words: str) -> Callable[[World], None]:
     def hurt(world: World) -> None:
         world.kafka.altered[TOPIC] = world.kafka.unusable[TOPIC] = refused(words, code)
-        world.it.publisher._tables.refresh_partition_counts()
+        world.it.publisher._do(world.it.publisher._tables.refresh_partition_counts())
 
     return hurt
 
@@ -228,7 +228,7 @@ def node_is_away_for_a_while(world: World) -> None:
 def kafka_is_away_for_a_while(world: World) -> None:
     error, before = refused("no answer", Code.KAFKA_UNREACHABLE), world.kafka.read_partition_counts
     cast("Any", world.kafka).read_partition_counts = Failing(error, before, 2)
-    world.it.publisher._tables.refresh_partition_counts()
+    world.it.publisher._do(world.it.publisher._tables.refresh_partition_counts())
 
 
 def position_file_is_damaged(world: World) -> None:

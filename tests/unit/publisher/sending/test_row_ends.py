@@ -26,6 +26,7 @@ from publisher.tables.row_ends import LAST_POSITION, LogSegments
 from publisher.tables.selection import ALL_TABLES, Selection
 from publisher.topics.waiting import WaitingTables
 from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
+from tests.support.publisher.finish import finish
 from tests.support.publisher.schema_rows import SchemaRows
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog import CommitLogEntry
     from publisher.inflight import PendingMessages
     from publisher.mutations.messages import OutgoingMessage
+    from publisher.waits import Waits
 
 OLDEST, NEWEST = 3, 7  # segments
 AT = 1_700_000_000_000  # ms
@@ -91,9 +93,7 @@ class Node:
         )
         self.schema.load()
         self.schema.refresh()
-        self.ends = RowEndSender(cast("Any", self), cast("Any", self), 0, self.serve)
-
-    def serve(self) -> None: ...
+        self.ends = RowEndSender(cast("Any", self), cast("Any", self), 0)
 
     # SegmentTails and MutationSender
 
@@ -106,17 +106,19 @@ class Node:
                 start = after.position if segment == after.segment_id else 0
                 yield Tail(segment, [each for each in entries if each.end_position > start]), self.read[segment]
 
-    def is_ready(self, _table: object) -> bool:
+    def is_ready(self, _table: object) -> Waits[bool]:
+        yield 0.0
         return True
 
-    def send(self, messages: list[OutgoingMessage], pending: PendingMessages) -> None:
+    def send(self, messages: list[OutgoingMessage], pending: PendingMessages) -> Waits[None]:
+        yield 0.0
         self.sent += messages
         self.outstanding.append(pending)
 
     def acknowledge(self) -> None:
         for pending in self.outstanding:
             pending.outstanding = 0
-        self.ends.follow()
+        finish(self.ends.send_due())
 
     # the log
 
@@ -130,7 +132,7 @@ class Node:
         noticed_at = self.schema.row_ends.pending[self.table_id].noticed_at
         read_at = noticed_at + int(SETTLE_SECONDS * 1e6)
         assert not self.schema.row_ends.follow_records(records, self.schema.published, read_at)
-        self.ends.follow()
+        finish(self.ends.send_due())
 
     def mutation(self, key: int) -> bytes:
         writer = TableWriter(self.schema.tables[self.table_id])
@@ -143,7 +145,8 @@ class Node:
         """Read one mutation of the table as the publisher's loop does."""
         origin = Origin(HOST, segment, f"CommitLog-7-{segment}.log", VERSION_40, position)
         table = self.schema.published[self.table_id]
-        self.ends.send_before([type("Outgoing", (), {"table": table})], origin)  # type: ignore[list-item]
+        outgoing: Any = SimpleNamespace(table=table)
+        finish(self.ends.send_before([outgoing], origin))
         self.ends.note_read(segment, position)
 
 
@@ -154,7 +157,7 @@ def node(tmp_path: Path) -> Node:
 
 def test_an_end_is_sent_before_the_first_message_after_it(node: Node) -> None:
     node.truncate(6, 100)
-    node.ends.follow()
+    finish(node.ends.send_due())
     node.read_message(6, 100)
     assert not node.sent  # what ends at replayAfter is truncated
     node.read_message(6, 101)
@@ -167,10 +170,10 @@ def test_an_end_is_sent_before_the_first_message_after_it(node: Node) -> None:
 def test_an_end_that_nothing_follows_is_sent_when_all_before_it_is_read(node: Node) -> None:
     node.truncate(6, 100)
     node.ends.note_read(6, 99)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert not node.sent
     node.ends.note_read(6, 100)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == [("truncate", 6, 100)]
 
 
@@ -180,10 +183,10 @@ def test_the_end_of_a_quiet_node_is_sent_when_all_that_was_durable_is_read(node:
     noticed_at = node.schema.row_ends.pending[node.table_id].noticed_at
     node.positions.clock = noticed_at + int((DURABLE_SECONDS + 1) * 1e6)
     node.durable_seconds = None
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert not node.sent
     node.durable_seconds = DURABLE_SECONDS
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == [("truncate", 6, 100)]
 
 
@@ -196,7 +199,7 @@ def test_what_was_read_after_an_end_is_sent_again_when_no_other_one_follows(node
     node.read = {5: 10, 6: 200, 7: 6}
     node.ends.note_read(7, 6)
     node.truncate(6, 100)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == [("truncate", 6, 100)]
     assert not node.schema.row_ends.unannounced  # the native splitter need not leave the table any more
     assert node.schema.row_ends.first_needed_segment == 6
@@ -242,7 +245,7 @@ def test_an_end_is_sent_once_more_unless_it_was_acknowledged(node: Node, *, is_a
     node.sent.clear()
     node.positions.published_up_to = CommitLogPosition(6, 100)
     node.restart()
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == ([] if is_acknowledged else [("truncate", 6, 100)])
     if not is_acknowledged:
         node.settle()
@@ -254,7 +257,7 @@ def test_an_end_of_a_table_that_is_excluded_waits_and_holds_nothing_up(node: Nod
     node.truncate(6, 100)
     node.restart(Selection(exclude=("ks.a",)))
     node.ends.note_read(7, 1)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert not node.sent
     assert node.schema.row_ends.first_needed_segment is None
     assert not node.schema.row_ends.unannounced  # the native splitter steps over its mutations
@@ -364,7 +367,7 @@ def test_a_second_truncation_replaces_one_that_is_not_sent(node: Node) -> None:
     node.truncate(6, 100)
     node.truncate(7, 5, AT + 1)
     node.ends.note_read(7, 5)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert [kind for kind in node.kinds() if kind[0] == "truncate"] == [("truncate", 7, 5)]
 
 
@@ -375,7 +378,7 @@ def test_a_truncation_that_another_one_follows_is_only_announced(node: Node) -> 
     node.ends.note_read(6, 200)
     for position, at in ((50, AT), (100, AT + 1)):
         node.truncate(6, position, at)
-        node.ends.follow()
+        finish(node.ends.send_due())
     first_noticed_at = node.schema.row_ends.pending[node.table_id].noticed_at
     assert node.kinds() == [("truncate", 6, 50), ("truncate", 6, 100)]
     node.settle()
@@ -388,10 +391,10 @@ def test_a_truncation_that_another_one_follows_is_only_announced(node: Node) -> 
 def test_a_clock_that_is_set_back_does_not_hold_a_truncation_up(node: Node) -> None:
     node.truncate(6, 100)
     node.ends.note_read(6, 100)
-    node.ends.follow()
+    finish(node.ends.send_due())
     noticed_at = node.schema.row_ends.pending[node.table_id].noticed_at
     node.schema.row_ends.records_read_at = noticed_at - 3600 * 10**6
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == [("truncate", 6, 100), ("truncated", 6, 100)]
 
 
@@ -416,7 +419,7 @@ def test_a_truncation_after_the_clock_was_set_back_is_later_than_the_one_before(
     assert node.kinds()[-1] == ("truncated", 6, 200)
     node.sent.clear()
     node.restart()
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert not node.sent
     assert not node.schema.row_ends.pending
 
@@ -433,7 +436,7 @@ def test_a_file_of_the_version_before_has_no_places(node: Node) -> None:
     state_files.write(node.file, stored)
     node.sent.clear()
     node.restart()
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert not node.sent
     assert not node.schema.row_ends.pending
     node.truncate(6, 200, AT - 1)
@@ -453,7 +456,7 @@ def test_a_truncation_that_was_noticed_long_ago_is_settled_when_its_place_is_rea
     node.settle()
     assert not node.sent
     node.ends.note_read(6, 100)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == [("truncated", 6, 100)]
 
 
@@ -490,7 +493,7 @@ def test_a_drop_in_the_log_is_the_end(node: Node, table: str | None, *, is_seen_
         node.rows.drop("ks", "a")
         node.schema.refresh()
     node.ends.note_read(6, 100)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == [("drop", 6, 100)]
     node.acknowledge()
     node.restart()
@@ -502,29 +505,29 @@ def test_a_drop_that_the_log_does_not_show_ends_with_the_newest_segment(node: No
     node.rows.drop("ks", "a")
     node.schema.refresh()
     node.ends.note_read(NEWEST, 100)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert not node.sent
     node.ends.note_read(NEWEST + 1, 0)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == [("drop", NEWEST, LAST_POSITION)]
 
 
 def test_a_drop_waits_for_other_publishers_but_not_for_its_own_next_table(node: Node) -> None:
-    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60, node.serve)
+    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60)
     node.schema.follow_log(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
     node.ends.note_read(6, 100)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert not node.sent
     node.read_message(6, 200)  # CREATE TABLE … WITH ID
     assert node.kinds() == [("drop", 6, 100)]
 
 
 def test_a_clock_that_is_set_back_does_not_hold_a_drop_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60, node.serve)
+    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60)
     node.schema.follow_log(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
     node.ends.note_read(6, 100)
     monkeypatch.setattr("publisher.sending.row_end_sender.time_ns", lambda: time_ns() - 3600 * 10**9)
-    node.ends.follow()
+    finish(node.ends.send_due())
     assert node.kinds() == [("drop", 6, 100)]
 
 
@@ -550,5 +553,5 @@ def test_tables_that_were_dropped_before_this_build_are_no_events(node: Node, tm
     node.restart()
     assert not node.schema.row_ends.pending
     with suppress(KeyError):
-        node.ends.follow()
+        finish(node.ends.send_due())
     assert not node.sent

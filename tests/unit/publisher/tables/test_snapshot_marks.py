@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -13,15 +12,16 @@ from hypothesis import strategies as st
 
 from cdc_messages.tables import mark_from_json, request_key, request_to_json
 from cdc_messages.topics import tables_topic
+from publisher.progress import Progress
 from publisher.tables.node_schema import NodeSchema
 from publisher.topics.raw_topics import RawTopics, RegistryIds
+from publisher.topics.server_calls import ServerCalls
 from publisher.topics.table_follower import TableFollower
 from publisher.topics.waiting import WaitingTables
+from tests.support.publisher.finish import finish
 from tests.support.publisher.schema_rows import SchemaRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from publisher.inflight import PendingMessages
 
 
@@ -60,15 +60,6 @@ class Kafka:
         return 0 if value is None else mark_from_json(value)
 
 
-class Calls:
-    """publisher.topics.server_calls.ServerCalls"""
-
-    def retry_while_unreachable(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - the call's
-        return call()
-
-    run_in_background = retry_while_unreachable
-
-
 class Host:
     """A publisher."""
 
@@ -83,26 +74,23 @@ class Host:
         ids = RegistryIds(self._folder / "registry.json", "http://registry", cast("Any", None))
         ids._ids["cdc.raw.ks.a-value"] = 1
         self.raw_topics = RawTopics("cdc", "test", cast("Any", self._kafka), cast("Any", self._kafka), ids)
-        housekeeping = type("Housekeeping", (), {"serve": lambda *_: None})()
-        node = SimpleNamespace(schema=self.schema, waiting=WaitingTables(self._folder / "waiting.json"))
-        kafka = SimpleNamespace(raw_topics=self.raw_topics)
-        self.tables = TableFollower(
-            cast("Any", node), cast("Any", kafka), cast("Any", None), housekeeping, cast("Any", Calls())
-        )
-        self.tables.start()
+        waiting = WaitingTables(self._folder / "waiting.json")
+        calls = ServerCalls(Progress(0.0))
+        self.tables = TableFollower(self.schema, waiting, self.raw_topics, cast("Any", None), calls)
+        finish(self.tables.start())
 
     def mark(self, table_id: bytes, since: int) -> None:
         """Rows from before a time are lost on this node."""
         self.schema._marks.require(self.schema.tables[table_id], since)
         self.schema._set_tables(self.schema.tables)
         self.schema._save()
-        self.tables.follow_schema()
+        finish(self.tables.read_schema())
 
     def end_snapshot(self, table_id: bytes, begun: int) -> None:
         """End the snapshot as Publisher does when it has seen that all hosts have ended."""
         self.schema.note_snapshot(table_id, begun)
-        self.tables.follow_schema()
-        self.tables.clear_mark(table_id, begun)
+        finish(self.tables.read_schema())
+        finish(self.tables.clear_mark(table_id, begun))
 
     def own_mark(self, table_id: bytes) -> int:
         return self.schema.published[table_id].needs_snapshot_since
@@ -149,11 +137,11 @@ def test_a_mark_that_was_cleared_at_the_same_moment_is_sent_again(
     one, two = (Host(kafka, rows, tmp_path / name) for name in ("one", "two"))
     one.mark(table, 5)
     one.schema.note_snapshot(table, 7)
-    one.tables.follow_schema()
+    finish(one.tables.read_schema())
     two.mark(table, 8)
-    one.tables._clear_mark(table, 7)
+    finish(one.tables._clear_mark(table, 7))
     assert kafka.mark(table) == 0
-    two.tables.follow_requests()
+    finish(two.tables.take_requests())
     assert kafka.mark(table) == 8
 
 
@@ -173,9 +161,9 @@ def test_a_request_that_is_withdrawn_leaves_the_mark_of_another_host(
     one, two = (Host(kafka, rows, tmp_path / name) for name in ("one", "two"))
     for lost_at in (5, 0):
         kafka.tables.append((request_key(table), request_to_json(lost_at)))
-        one.tables.follow_requests()
+        finish(one.tables.take_requests())
         if lost_at:
-            two.tables.follow_requests()
+            finish(two.tables.take_requests())
             two.mark(table, 6)
     assert (one.own_mark(table), kafka.mark(table)) == (0, 6)
 
@@ -188,7 +176,7 @@ def test_a_process_beside_the_publisher_sends_no_mark(kafka: Kafka, rows: Schema
     host.schema.refresh()
     host.raw_topics.open(host.schema.published[table])
     assert kafka.mark(table) == 0
-    host.tables.follow_schema()
+    finish(host.tables.read_schema())
     assert kafka.mark(table) == host.own_mark(table) > 0
 
 
@@ -214,13 +202,13 @@ def test_no_order_of_steps_loses_a_mark_or_keeps_one(steps: list[tuple[str, int]
             elif step == "end" and begun:
                 host.end_snapshot(table, begun)
             elif step == "follow":
-                host.tables.follow_requests()
+                finish(host.tables.take_requests())
             elif step == "restart":
                 host.restart()
             elif step == "read":
                 begun = time
         for host in hosts:
-            host.tables.follow_requests()
+            finish(host.tables.take_requests())
         assert kafka.mark(table) >= max(host.own_mark(table) for host in hosts)
         for host in hosts:
             host.end_snapshot(table, len(steps) + 1)

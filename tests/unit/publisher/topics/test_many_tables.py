@@ -21,6 +21,6 @@ def test_the_loop_is_served_between_tables(tmp_path: Path, monkeypatch: pytest.M
         rows.create("ks", f"t{number}", cdc=True)
     beats: list[int] = []
     monkeypatch.setattr(it.publisher._housekeeping, "_beat", lambda: beats.append(len(kafka.topics)))
-    it.publisher._tables.follow_schema()
+    it.publisher._do(it.publisher._tables.read_schema())
     assert len(kafka.topics) == 3
     assert {1, 2, 3} <= set(beats)
