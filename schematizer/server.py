@@ -15,7 +15,6 @@ from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
 from cdc_program.operations import Operations
 from schematizer.application import application
-from schematizer.catalogue.mirror import Mirror, adopt
 from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.usage import Usage
 from schematizer.confluent.store import Store
@@ -25,6 +24,7 @@ from schematizer.measures.offsets import Offsets
 from schematizer.measures.sampler import NoMeasures, Sampler
 from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database, unusable_database
+from schematizer.registration.mirror import Mirror, adopt
 from schematizer.security.connections import timed_connections
 from schematizer.security.service import Security
 from schematizer.service import Catalogue

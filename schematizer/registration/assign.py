@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
 from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.parsing import parse
 from schematizer.catalogue import lookups
-from schematizer.catalogue.schemas import primary_key, store_elements
-from schematizer.catalogue.usage import touch
+from schematizer.catalogue.schemas import primary_key
 from schematizer.errors import invalid
 from schematizer.model.registry_queries import digest_of
 from schematizer.model.registry_tables import schemas
@@ -29,16 +28,6 @@ if TYPE_CHECKING:
 UNSAID = "avro"
 """The format whose schemas need not say what their primary key is."""
 _ASSIGNED = (TopicKind.CHANGE, TopicKind.OTHER)
-
-
-class Stored(NamedTuple):
-    """A schema that the registry has."""
-
-    part: Part
-    schema_id: int
-    text: str
-    format: str
-    primary_key: tuple[str, ...]
 
 
 def newest_topic(session: Session, source: SourceRow, pii_prefix: str) -> NewestTopic | None:
@@ -122,24 +111,6 @@ def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_
     lookups.added(session, row)
     lookups.record(session, by, lookups.Deed("add topic", namespace, name))
     return row
-
-
-def add_schema(session: Session, by: str, topic: TopicRow, stored: Stored) -> None:
-    """Unless the topic has it."""
-    known = next((e for e in topic.schemas if (e.part, e.schema_id) == (stored.part, stored.schema_id)), None)
-    if known is None:
-        known = TopicSchemaRow(
-            topic=topic,
-            part=stored.part,
-            schema_id=stored.schema_id,
-            format=stored.format,
-            primary_key="\n".join(stored.primary_key),
-        )
-        lookups.added(session, known)
-        about = f"{topic.name}: {stored.schema_id}"
-        lookups.record(session, by, lookups.Deed("add schema", topic.source.namespace.name, about, stored.part.value))
-        store_elements(session, stored.schema_id, stored.text)
-    touch(topic, known)
 
 
 def _primary_key(session: Session, topic: TopicRow) -> tuple[str, ...]:

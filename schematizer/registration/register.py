@@ -23,6 +23,7 @@ from schematizer.registration.decide import (
     Verdict,
     decide,
 )
+from schematizer.registration.register_version import NewVersion, register_version
 from schematizer.topic_names import subject_of
 from schematizer.views import Registration
 
@@ -219,23 +220,14 @@ def _known(session: Session, topic: TopicRow, new: NewSchema, wanted: _Wanted) -
 def _store(  # noqa: PLR0913, PLR0917 - a schema and its place
     session: Session, by: str, topic: TopicRow, part: Part, wanted: _Wanted, new: NewSchema
 ) -> int:
-    """Store a schema in the registry as a version of the topic's subject, and in the catalogue. Return
-    the schema's id.
-    """
+    """Register a schema as a version of the topic's subject. Return the schema's id."""
     text = new.schema.canonical if part is Part.VALUE or new.key is None else new.key
-    connection, subject = session.connection(), subject_of(topic.name, part)
-    if registry_queries.settings_of(connection, subject).is_read_only:
+    subject = subject_of(topic.name, part)
+    if registry_queries.settings_of(session.connection(), subject).is_read_only:
         raise conflict(f"The subject {subject} is in read-only mode.", "Set its mode to READWRITE first.")
-    schema_id = registry_queries.ensure_schema(connection, registry_queries.digest_of(text), text)
-    registry_queries.ensure_version(connection, subject, schema_id)
     primary_key = new.primary_key if part is Part.VALUE else ()
-    assign.add_schema(
-        session,
-        by,
-        topic,
-        assign.Stored(part, schema_id, text, wanted.description.format, primary_key),
-    )
-    return schema_id
+    version = NewVersion(subject, text, wanted.description.format, primary_key)
+    return register_version(session, by, version, topic).schema_id
 
 
 def _registration(

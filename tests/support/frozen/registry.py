@@ -16,7 +16,6 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
 from schematizer.avro_schemas.compatibility import Level
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
 from schematizer.converters.converted import FieldDocumentation
@@ -24,6 +23,7 @@ from schematizer.model import migrating
 from schematizer.model.backup import check_backup, write_backup
 from schematizer.model.database import Database, opened
 from schematizer.model.record_tables import About
+from schematizer.registration.mirror import Mirror
 from schematizer.registration.register import Description
 from schematizer.service import Catalogue
 from tests.support.frozen.vectors import Format, Vector

@@ -10,12 +10,12 @@ from prometheus_client import CollectorRegistry
 
 from cdc_program.settings import SchematizerSettings
 from schematizer.application import application
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
 from schematizer.measures.sampler import NoMeasures
 from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database
+from schematizer.registration.mirror import Mirror
 from schematizer.security.keys import ApiKeys
 from schematizer.security.service import Security
 from schematizer.service import Catalogue

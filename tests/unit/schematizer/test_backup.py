@@ -16,7 +16,6 @@ from sqlalchemy import text
 
 from cdc_program.errors import CdcError, Code
 from schematizer.access import EVERYTHING
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
 from schematizer.converters.converted import FieldDocumentation
@@ -24,6 +23,7 @@ from schematizer.model.backup import restore_backup, write_backup
 from schematizer.model.database import Database, opened
 from schematizer.model.record_tables import About
 from schematizer.model.security_tables import Result
+from schematizer.registration.mirror import Mirror
 from schematizer.registration.register import Description
 from schematizer.security.audit import AuditLog, Deed
 from schematizer.security.keys import ApiKeys

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
 from schematizer.model.database import opened
+from schematizer.registration.mirror import Mirror
 from schematizer.registration.register import Description
 from schematizer.service import Catalogue
 from tests.support.schematizer.consistency import problems

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
 from schematizer.converters.converted import FieldDocumentation
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import Database
 from schematizer.model.source_tables import Status
+from schematizer.registration.mirror import Mirror
 from schematizer.registration.register import Description
 from schematizer.service import Catalogue
 from schematizer.views import FieldText, Registration, SourceDocumentation

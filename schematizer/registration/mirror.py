@@ -11,12 +11,18 @@ from sqlalchemy import false, select
 from sqlalchemy.orm import Session
 
 from schematizer.catalogue import lookups
-from schematizer.catalogue.schemas import store_elements
-from schematizer.catalogue.usage import touch
 from schematizer.model.database import write_in_session
 from schematizer.model.registry_tables import schemas, versions
-from schematizer.model.source_tables import Part, Status, TopicRow, TopicSchemaRow
-from schematizer.topic_names import parse_subject, parse_topic, subject_of
+from schematizer.model.source_tables import Status, TopicRow, TopicSchemaRow
+from schematizer.registration.register_version import (
+    NewVersion,
+    Version,
+    add_to_topic,
+    ensure_topic_of,
+    register_version,
+    topic_of,
+)
+from schematizer.topic_names import subject_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -43,15 +49,30 @@ class Mirror:
         if self._usage is not None:
             self._usage.note(subject, schema_id)
 
-    def registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None:
-        """A schema is now a version of the subject."""
-        found = _topic_of(subject)
-        if found is not None:
-            write_in_session(connection, lambda session: self._add(session, *found, schema_id, text))
+    def register(self, connection: Connection, subject: str, text: str) -> Version:
+        """Make the schema a version of the subject."""
+        new = NewVersion(subject, text, FORMAT)
+        return write_in_session(
+            connection, lambda session: register_version(session, BY, new, self._topic_of(session, subject))
+        )
+
+    def add_registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None:
+        """Add a version that a program without a catalogue has registered."""
+        new = NewVersion(subject, text, FORMAT)
+
+        def add(session: Session) -> None:
+            topic = self._topic_of(session, subject)
+            if topic is not None:
+                add_to_topic(session, BY, new, topic, schema_id, is_enabled=True)
+
+        write_in_session(connection, add)
+
+    def _topic_of(self, session: Session, subject: str) -> TopicRow | None:
+        return ensure_topic_of(session, BY, subject, self._pii_prefix)
 
     def deleted(self, connection: Connection, subject: str) -> None:
         """Disable the schemas of deleted versions of the subject in its topic."""
-        found = _topic_of(subject)
+        found = topic_of(subject)
         if found is None:
             return
         topic, part = found
@@ -77,32 +98,6 @@ class Mirror:
 
         write_in_session(connection, disable)
 
-    def _add(self, session: Session, topic: str, part: Part, schema_id: int, text: str) -> None:
-        row = lookups.find_topic(session, topic)
-        used = None if row is None else lookups.find_topic_schema(session, row, part, schema_id)
-        if row is None:
-            row = self._add_topic(session, topic)
-        if used is None:
-            used = TopicSchemaRow(topic=row, part=part, schema_id=schema_id, format=FORMAT)
-            session.add(used)
-            lookups.record(
-                session, BY, lookups.Deed("add schema", row.source.namespace.name, f"{topic}: {schema_id}", part.value)
-            )
-            store_elements(session, schema_id, text)
-        elif used.status is Status.DISABLED:
-            used.status = Status.READ_WRITE
-        session.flush()
-        touch(row, used)
-
-    def _add_topic(self, session: Session, topic: str) -> TopicRow:
-        name = parse_topic(topic, self._pii_prefix)
-        source = lookups.ensure_source(session, BY, name.namespace, name.source)
-        pii = "\n".join(field.path for field in source.fields if field.is_pii)
-        row = TopicRow(name=topic, source=source, kind=name.kind, pii=pii)
-        session.add(row)
-        lookups.record(session, BY, lookups.Deed("add topic", name.namespace, topic))
-        return row
-
 
 def adopt(database: Database, mirror: Mirror) -> int:
     """Adds the versions that a program without a catalogue has registered; how many. Safe in several processes."""
@@ -123,16 +118,10 @@ def _missing(connection: Connection) -> list[tuple[str, int]]:
         .order_by(versions.c.subject, versions.c.version)
     )
     found = connection.execute(query)
-    return [pair for pair in found if pair not in there and _topic_of(pair[0]) is not None]
+    return [pair for pair in found if pair not in there and topic_of(pair[0]) is not None]
 
 
 def _adopt(mirror: Mirror, pairs: list[tuple[str, int]], connection: Connection) -> None:
     for subject, schema_id in pairs:
         text = connection.execute(select(schemas.c.text).where(schemas.c.id == schema_id)).scalar_one()
-        mirror.registered(connection, subject, schema_id, text)
-
-
-def _topic_of(subject: str) -> tuple[str, Part] | None:
-    """None as well for what cannot be a topic of Kafka: the registry takes any subject."""
-    found = parse_subject(subject)
-    return found if found and lookups.is_name(found[0]) else None
+        mirror.add_registered(connection, subject, schema_id, text)

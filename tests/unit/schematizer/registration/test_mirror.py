@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
 from schematizer.model.source_tables import Part, Status, TopicKind
+from schematizer.registration.mirror import Mirror
 from schematizer.service import Catalogue
 from schematizer.topic_names import TopicName, parse_subject, parse_topic, topic_name
 
