@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_files.segments import OpenSegment
+from cassandra_files.segments import OpenBatchedSegment
 from cassandra_storage.commitlog import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
 from cassandra_storage.errors import FormatError
 from publisher.log.batch_reader import BatchReader
@@ -45,7 +45,7 @@ class SegmentTail:
         self.position = resume_from
         self.is_completed = False
         self._reader = BatchReader(file.path.name, resume_from, codecs=codecs, max_segment_size=max_segment_size)
-        self._segment = OpenSegment(file.path, reader=self._reader)
+        self._segment = OpenBatchedSegment(file.path, self._reader)
         self._durable = 0
         self._tried_up_to = 0
         self._may_have_torn_end = False
@@ -117,12 +117,8 @@ class SegmentTail:
         """
         tried = self._durable
         self._reader.splitter = splitter
-        found = cast(
-            "Iterator[CommitLogEntry | CorruptEntry | SplitEntries]",
-            self._segment.events(None if self.is_completed else self._durable),
-        )
         try:
-            for event in found:
+            for event in self._segment.events(None if self.is_completed else self._durable):
                 if isinstance(event, CorruptEntry):
                     self._accept_torn_end(event)
                     continue

@@ -14,9 +14,9 @@ from publisher.log.batch_reader import SplitEntries
 from publisher.topics.raw_topics import RawTopic, RawTopics
 
 if TYPE_CHECKING:
-    from cassandra_storage.commitlog import SegmentReader
     from cassandra_storage.header import TableCodec
     from cdc_native.mutations import Column, MutationSplitter, Table
+    from publisher.log.batch_reader import BatchReader
     from publisher.tables.node_schema import NodeSchema, PublishedTable
     from publisher.topics.waiting import WaitingTables
 
@@ -58,13 +58,13 @@ class _Splitter:
         self._segment = ""
         self._topics: tuple[str, ...] = ()
 
-    def split(self, reader: SegmentReader, data: bytes, start: int, position: int, section_end: int) -> SplitEntries:
+    def split(self, reader: BatchReader, data: bytes, start: int, position: int, section_end: int) -> SplitEntries:
         """See publisher.log.batch_reader.Splitter."""
         core = self._prepared_core(reader)
         at = core.walk(self._batch, data, position - start, section_end - start, reader.max_mutation, start)
         return SplitEntries(position, start + at, self._batch, self._topics)
 
-    def _prepared_core(self, reader: SegmentReader) -> MutationSplitter:
+    def _prepared_core(self, reader: BatchReader) -> MutationSplitter:
         assert reader.descriptor is not None
         messaging_version = reader.descriptor.messaging_version
         current = (self._schema.edition, self._raw_topics.opened, messaging_version, self._state(reader.segment_id))
