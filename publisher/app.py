@@ -14,30 +14,31 @@ from cdc_common.node.snapshot_rows import SnapshotRows, datacenter_hosts
 from cdc_common.program.compiled import warn_if_not_compiled
 from cdc_common.program.metrics import Collected
 from cdc_common.program.operations import Operations
-from publisher import cdc_raw, state_files
-from publisher.cdc_switches import ANY_SEGMENT
+from publisher import state_files
 from publisher.kafka.sender import Sender
+from publisher.log import cdc_raw
+from publisher.log.position import Positions
+from publisher.log.segment_disposal import open_segment_disposal
+from publisher.log.spool import open_spool
+from publisher.log.tail import SegmentTails
 from publisher.loop import Publisher
-from publisher.loss_watch import LossWatch
-from publisher.open_topics import make_raw_topics
+from publisher.losses.loss_watch import LossWatch
+from publisher.monitoring.status import metrics
+from publisher.monitoring.status_collector import StatusCollector, is_released_when_flushed
+from publisher.mutations.quarantine import open_quarantine
 from publisher.own_connection import schema_file
-from publisher.position import Positions
+from publisher.parts import KafkaSide, NodeSide
 from publisher.progress import Progress
-from publisher.quarantine import open_quarantine
-from publisher.row_ends import LogSegments
-from publisher.schema import NodeSchema
-from publisher.segment_disposal import open_segment_disposal
-from publisher.selection import selection_from
-from publisher.sides import KafkaSide, NodeSide
 from publisher.snapshot.cluster import Together
 from publisher.snapshot.node import durable_seconds
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
-from publisher.spool import open_spool
-from publisher.status import metrics
-from publisher.status_collector import StatusCollector, is_released_when_flushed
-from publisher.tail import SegmentTails
-from publisher.waiting import WaitingTables
+from publisher.tables.cdc_switches import ANY_SEGMENT
+from publisher.tables.node_schema import NodeSchema
+from publisher.tables.row_ends import LogSegments
+from publisher.tables.selection import selection_from
+from publisher.topics.open_topics import make_raw_topics
+from publisher.topics.waiting import WaitingTables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cdc_common.settings import Settings
-    from publisher.snapshot.command import Options
+    from publisher.commands.snapshot import Options
     from publisher.snapshot.records import Wanted
 
 main = Program(
@@ -54,7 +54,7 @@ def check(settings: Settings) -> None:
 
     Example: cassandra-publisher check --config /etc/cdc.toml
     """
-    from publisher.loss_watch import print_findings  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+    from publisher.losses.loss_watch import print_findings  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     print_findings(settings, click.echo)
 
@@ -70,7 +70,7 @@ def check(settings: Settings) -> None:
 def status(settings: Settings, *, as_json: bool) -> None:
     """Prints the status of the publisher on this machine. The last line says whether it is safe to stop it."""
     from cdc_common.program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
-    from publisher.status import Status, text  # noqa: PLC0415 - as above
+    from publisher.monitoring.status import Status, text  # noqa: PLC0415 - as above
 
     click.echo(
         fetch_status("publisher", settings.publisher, lambda value: text(Status.from_json(value)), as_json=as_json)
@@ -110,7 +110,7 @@ def snapshot_table(settings: Settings, table: str, wanted: Wanted | None, **opti
 
     Example: cassandra-publisher snapshot shop.orders
     """
-    from publisher.snapshot.command import request_snapshot, want  # noqa: PLC0415 - as above
+    from publisher.commands.snapshot import request_snapshot, want  # noqa: PLC0415 - as above
 
     if wanted is None:
         request_snapshot(settings, table, options, click.echo)
@@ -128,7 +128,7 @@ def list_quarantine(settings: Settings) -> None:
 
     It prints place, time, size and reason, and no values.
     """
-    from publisher.quarantine_commands import list_mutations  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+    from publisher.commands.quarantine import list_mutations  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     list_mutations(settings, click.echo)
 
@@ -150,7 +150,7 @@ def replay_quarantine(settings: Settings, schema_file: Path | None) -> None:
 
     They are sent as if they came from the log. The publisher may keep running.
     """
-    from publisher.quarantine_commands import replay_mutations  # noqa: PLC0415 - as above
+    from publisher.commands.quarantine import replay_mutations  # noqa: PLC0415 - as above
 
     replay_mutations(settings, schema_file, click.echo)
 
@@ -158,7 +158,7 @@ def replay_quarantine(settings: Settings, schema_file: Path | None) -> None:
 @main.program_command("discard", params=[click.Argument(["place"], metavar="FILE:POSITION")], group=quarantine)
 def discard_quarantine(settings: Settings, place: str) -> None:
     """Discards a quarantined mutation. Its changes stay missing until the rows are written or repaired."""
-    from publisher.quarantine_commands import discard_mutation  # noqa: PLC0415 - as above
+    from publisher.commands.quarantine import discard_mutation  # noqa: PLC0415 - as above
 
     discard_mutation(settings, place, click.echo)
 
@@ -176,6 +176,6 @@ def observe(settings: Settings, seconds: float | None) -> None:
 
     Example: cassandra-publisher observe --seconds 60
     """
-    from publisher.observe import observe_log  # noqa: PLC0415 - --help and config need no driver
+    from publisher.commands.observe import observe_log  # noqa: PLC0415 - --help and config need no driver
 
     observe_log(settings, seconds, click.echo)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.clients.cassandra import CassandraClient, Node, connect, read_node
 from publisher.kafka.sender import Sender
-from publisher.open_topics import make_raw_topics
-from publisher.raw_topics import RawTopics
-from publisher.schema import NodeSchema
-from publisher.selection import selection_from
+from publisher.tables.node_schema import NodeSchema
+from publisher.tables.selection import selection_from
+from publisher.topics.open_topics import make_raw_topics
+from publisher.topics.raw_topics import RawTopics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cdc_common.errors.codes import CdcError
     from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingPosition
-    from publisher.messages import DecodedMutation
 
 PROGRESS_SECONDS = 30.0
 STALL_SECONDS = 10.0
@@ -65,9 +64,9 @@ class Progress:
         self.filler_rows = 0
         self.filler_rows_seconds = 0.0
 
-    def count_mutation(self, decoded: DecodedMutation) -> None:
+    def count_mutation(self, excluded_updates: int) -> None:
         self.mutations += 1
-        self.excluded_updates += decoded.excluded_updates
+        self.excluded_updates += excluded_updates
 
     def count_native_mutations(self, batch: Batch) -> None:
         """Count mutations that the native core has split."""

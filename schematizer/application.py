@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
     from schematizer.confluent.store import Store
     from schematizer.measures.sampler import Measures
     from schematizer.security.service import Security
+    from schematizer.service import Catalogue
 
 REST_PATH = "/api/v1"
 WATSON_PATH = "/watson"

@@ -15,9 +15,7 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.operations import Operations
 from cdc_common.settings.describe import mask_url
 from schematizer.application import application
-from schematizer.catalogue.mirror import Mirror, adopt
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.catalogue.usage import Usage
 from schematizer.confluent.store import Store
 from schematizer.housekeeping import Housekeeping
@@ -26,8 +24,10 @@ from schematizer.measures.offsets import Offsets
 from schematizer.measures.sampler import NoMeasures, Sampler
 from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database, unusable_database
+from schematizer.registration.mirror import Mirror, adopt
 from schematizer.security.connections import timed_connections
 from schematizer.security.service import Security
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

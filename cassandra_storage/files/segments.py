@@ -20,10 +20,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn
 
 from cassandra_storage.formats.commitlog.segment import (
     MAX_SEGMENT_SIZE,
+    BatchT,
     CdcIndex,
     CorruptEntry,
     SegmentReader,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cassandra_storage.formats.commitlog.sections import Codecs
-    from cassandra_storage.formats.commitlog.segment import CommitLogDescriptor, Event
+    from cassandra_storage.formats.commitlog.segment import BatchedReader, CommitLogDescriptor, Event
 
 WINDOW = 256 * 1024
 MAX_DESCRIPTOR_SIZE = 14 + 0xFFFF + 4
@@ -104,22 +105,14 @@ def remove_orphaned_indexes(folder: Path) -> None:
             index.unlink(missing_ok=True)
 
 
-class OpenSegment:
-    """A segment's file, read on from the last position; see SegmentReader for the arguments. The first read opens the
-    file, and reaching the end closes it. `reader`: to use instead of a SegmentReader with these arguments.
+class OpenBatchedSegment(Generic[BatchT]):
+    """A segment's file, read on from the last position with a reader that may yield batches. The first read opens the
+    file, and reaching the end closes it.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        resume_from: int = 0,
-        *,
-        codecs: Codecs | None = None,
-        max_segment_size: int = MAX_SEGMENT_SIZE,
-        reader: SegmentReader | None = None,
-    ) -> None:
+    def __init__(self, path: Path, reader: BatchedReader[BatchT]) -> None:
         self.path = path
-        self._reader = reader or SegmentReader(path.name, resume_from, codecs=codecs, max_segment_size=max_segment_size)
+        self._reader = reader
         self._handle: int | None = None
 
     @property
@@ -147,7 +140,7 @@ class OpenSegment:
         """Whether all of it has been read, and no more will follow."""
         return self._reader.is_ended
 
-    def events(self, durable: int | None = None) -> Iterator[Event]:
+    def events(self, durable: int | None = None) -> Iterator[Event | BatchT]:
         """The new events up to the logical offset `durable`; None means that the segment is complete: all other events.
 
         FormatError if its descriptor cannot be read, OSError if the file cannot.
@@ -178,6 +171,20 @@ class OpenSegment:
         if self._handle is None:
             self._handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         return self._handle
+
+
+class OpenSegment(OpenBatchedSegment[NoReturn]):
+    """A segment's file that is read entry by entry; see SegmentReader for the arguments."""
+
+    def __init__(
+        self,
+        path: Path,
+        resume_from: int = 0,
+        *,
+        codecs: Codecs | None = None,
+        max_segment_size: int = MAX_SEGMENT_SIZE,
+    ) -> None:
+        super().__init__(path, SegmentReader(path.name, resume_from, codecs=codecs, max_segment_size=max_segment_size))
 
 
 def read_segment(path: Path, codecs: Codecs | None = None) -> Iterator[Event]:

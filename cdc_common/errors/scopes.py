@@ -63,7 +63,7 @@ _PUBLISHER: Mapping[Code, tuple[Scope, ...]] = {
     Code.SEGMENT_CORRUPT: (Scope.PROGRAM,),
     Code.SEGMENT_UNSUPPORTED: (Scope.PROGRAM,),
     Code.POSITION_FILE: (Scope.START, Scope.PROGRAM),
-    Code.SCHEMA_UNKNOWN: (Scope.MESSAGE,),
+    Code.SCHEMA_UNKNOWN: (Scope.MESSAGE, Scope.TABLE),
     Code.LOG_ENCRYPTED: (Scope.START,),
     Code.KEYSTORE: (Scope.START,),
     Code.CDC_RAW_FILLING: (Scope.NOTHING,),

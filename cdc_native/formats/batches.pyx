@@ -1,6 +1,6 @@
 """Messages of many mutations, in one buffer: filled by cdc_native.formats.mutations, sent by cdc_native.kafka.producer.
 
-Python oracle: publisher.messages.OutgoingMessage.
+Python oracle: publisher.mutations.messages.OutgoingMessage.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdlib cimport free, realloc

@@ -1,6 +1,6 @@
 """Splits the mutations of a part of a commit log segment into encoded raw messages.
 
-Python oracle: cassandra_storage.formats.commitlog.segment.SegmentReader, publisher.messages.split_into_messages, cdc_common.messages.raw.
+Python oracle: cassandra_storage.formats.commitlog.segment.SegmentReader, publisher.mutations.messages.split_into_messages, cdc_common.messages.raw.
 
 The forms are those of cassandra_storage.formats.rows.partition_update and unfiltered. The messaging version does not
 matter here: deletion times are compared, never read. The core is stricter than the Python code wherever Cassandra writes

@@ -26,8 +26,8 @@ from dev.local_stack.servers import programs
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.kafka import KafkaBroker
-from publisher.position import Positions
-from publisher.tail import SegmentTails
+from publisher.log.position import Positions
+from publisher.log.tail import SegmentTails
 from tests.support.publisher.segment_files import SegmentFileBuilder
 
 if TYPE_CHECKING:

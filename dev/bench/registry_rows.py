@@ -10,7 +10,6 @@ from sqlalchemy import insert
 from schematizer.avro_schemas.elements import elements
 from schematizer.avro_schemas.parsing import parse
 from schematizer.catalogue import words
-from schematizer.catalogue.mirror import FORMAT
 from schematizer.model.base import now
 from schematizer.model.record_tables import About
 from schematizer.model.registry_queries import digest_of
@@ -26,6 +25,7 @@ from schematizer.model.source_tables import (
     TopicRow,
     TopicSchemaRow,
 )
+from schematizer.registration.mirror import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -39,7 +39,7 @@ from dev.local_stack.servers.cassandra_options import OPTIMIZED, CassandraOption
 from dev.local_stack.servers.kafka import KafkaBroker
 from dev.local_stack.servers.programs import Program
 from dev.verify.snapshot.progress import pass_present_log
-from publisher.snapshot.command import Options, request_snapshot
+from publisher.commands.snapshot import Options, request_snapshot
 from publisher.snapshot.records import Records
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from cdc_common.settings import KafkaSettings
 from dev.bench.processes import MB
 from dev.bench.snapshot import CORE_STEPS, Step, create_statement
 from publisher.kafka.sender import Sender
-from publisher.raw_topics import RawTopic
-from publisher.schema import PublishedTable
 from publisher.snapshot.link import Link
 from publisher.snapshot.merged_table import MergedTable
+from publisher.snapshot.messages import RowImages, SnapshotOrigin
 from publisher.snapshot.sending import Pace, PartitionSender
-from publisher.snapshot_messages import RowImages, SnapshotOrigin
+from publisher.tables.node_schema import PublishedTable
+from publisher.topics.raw_topics import RawTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.sstable.merge import MergedPartition
     from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
-    from publisher.messages import OutgoingMessage
+    from publisher.mutations.messages import OutgoingMessage
     from publisher.snapshot.sending import Output
 
 SCHEMA_ID = 1

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, New
 from cdc_common.clients.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
 from cdc_common.errors.codes import CdcError, Code
 from publisher.kafka.errors import kafka_error, unreachable_error
-from publisher.table_error import TableError
+from publisher.kafka.table_error import TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

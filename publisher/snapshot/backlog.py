@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cdc_common.settings import Settings
     from publisher.kafka.unread import Unread
-    from publisher.raw_topics import RawTopic
+    from publisher.topics.raw_topics import RawTopic
 
 ASK_SECONDS = 5.0
 GO_ON = 0.5  # of a bound: what holds it up ends below this

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cdc_common.node.snapshot_rows import SnapshotRows
-    from publisher.schema import PublishedTable
     from publisher.snapshot.portion import Portion
     from publisher.snapshot.records import Record, Records
+    from publisher.tables.node_schema import PublishedTable
 
 _OF_CASSANDRA = (Code.CASSANDRA_QUERY, Code.CASSANDRA_AUTH, Code.CASSANDRA_UNREACHABLE)
 

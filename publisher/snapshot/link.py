@@ -15,19 +15,19 @@ from publisher import state_files
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
 from publisher.own_connection import connect_beside_publisher, schema_file
-from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
-from publisher.row_ends import LogSegments, RowEnds
-from publisher.schema import NodeSchema
+from publisher.tables.node_schema import NodeSchema
+from publisher.tables.row_ends import LogSegments, RowEnds
+from publisher.topics.raw_topics import RawTopics, send_to_all_raw_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cdc_common.settings import Settings
     from cdc_native.formats.batches import Batch
-    from publisher.messages import OutgoingMessage
-    from publisher.raw_topics import RawTopic
-    from publisher.schema import PublishedTable
+    from publisher.mutations.messages import OutgoingMessage
     from publisher.snapshot.node import Published
+    from publisher.tables.node_schema import PublishedTable
+    from publisher.topics.raw_topics import RawTopic
 
 _POLL_SECONDS = 0.1
 
@@ -94,7 +94,8 @@ class Link:
         raw_topic = self.raw_topics.open(outgoing.table)
         pending = PendingMessages()
         value = raw.encode(outgoing.message, raw_topic.schema_id)
-        send_to_all_raw_partitions(self.sender, raw_topic, value, pending, self.wait)
+        for _ in send_to_all_raw_partitions(self.sender, raw_topic, value, pending):
+            self.wait()
         while pending.outstanding:
             self.wait()
 

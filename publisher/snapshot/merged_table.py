@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cassandra_storage.files.native_sstables import NotNativeError, native_table
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.sstable.merge import Place
-from publisher.snapshot_messages import message_parts
+from publisher.snapshot.messages import message_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.merge.purge import Purger
     from cassandra_storage.formats.primitives.token_ranges import TokenRange
     from cdc_native.formats.row_images import RowImages as NativeImages
-    from publisher.raw_topics import RawTopic
+    from publisher.snapshot.messages import RowImages, SnapshotOrigin
     from publisher.snapshot.sending import PartitionSender
-    from publisher.snapshot_messages import RowImages, SnapshotOrigin
+    from publisher.topics.raw_topics import RawTopic
 
 BATCH_BYTES = 1 << 18  # of messages, between two places
 BATCH_STEPS = 50_000  # rows and markers that may be read for them: orders are heard between two batches

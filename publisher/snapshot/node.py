@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cdc_common.clients.cassandra import live_settings
 from cdc_common.errors.codes import CdcError, Code
-from publisher.cdc_raw import list_cdc_segments
-from publisher.loss_rules import sync_period_ms
+from publisher.log.cdc_raw import list_cdc_segments
+from publisher.losses.loss_rules import sync_period_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cassandra_storage.formats.primitives.token_ranges import TokenRange
-    from publisher.raw_topics import RawTopic
     from publisher.snapshot.backlog import Backlog
     from publisher.snapshot.busy import BusyNode
     from publisher.snapshot.link import Link
     from publisher.snapshot.records import Record
     from publisher.snapshot.sending import Progress
+    from publisher.topics.raw_topics import RawTopic
 
 
 class Recorded(Protocol):

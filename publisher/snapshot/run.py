@@ -36,11 +36,11 @@ from publisher.snapshot.busy import open_busy_node
 from publisher.snapshot.cluster import tell_hosts
 from publisher.snapshot.disk import MORE_PERCENT, DiskSpace, LowDiskError, linked_only_here
 from publisher.snapshot.merged_table import MergedTable
+from publisher.snapshot.messages import RowImages, SnapshotOrigin, make_repair_steps, make_step
 from publisher.snapshot.output import RawTopicOutput, Reports
 from publisher.snapshot.parts import part_end
 from publisher.snapshot.portion import Portion
 from publisher.snapshot.sending import Pace, PartitionSender
-from publisher.snapshot_messages import RowImages, SnapshotOrigin, make_repair_steps, make_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.primitives.token_ranges import TokenRange
     from cdc_common.messages.snapshots import HostState
     from cdc_common.settings import Settings
-    from publisher.schema import PublishedTable
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool
     from publisher.snapshot.records import Record, Records
+    from publisher.tables.node_schema import PublishedTable
 
 RECORD_SECONDS = 1.0
 _WAIT_SECONDS = 0.2

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.unfiltered import Unfiltered
     from cassandra_storage.formats.sstable.merge import MergedPartition
     from cdc_native.formats.batches import Batch
-    from publisher.messages import OutgoingMessage
-    from publisher.snapshot_messages import RowImages
+    from publisher.mutations.messages import OutgoingMessage
+    from publisher.snapshot.messages import RowImages
 
 BATCH_UNITS = 200  # between two places at which a snapshot can resume
 _LONGEST_PAUSE = 0.2

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from cdc_common.errors.codes import CdcError
+from publisher.log.space import WARN_PERCENTS
 from publisher.snapshot.records import Record, new_record
 from publisher.snapshot.shown import Shown, shown
 from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE, run_worker
-from publisher.space import WARN_PERCENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cdc_common.settings import Settings
-    from publisher.schema import PublishedTable
     from publisher.snapshot.cluster import Together
     from publisher.snapshot.records import Records
+    from publisher.tables.node_schema import PublishedTable
 
 RETRY_SECONDS = 10.0
 FOLLOW_SECONDS = 5.0

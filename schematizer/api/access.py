@@ -11,7 +11,7 @@ from schematizer.access import Access, Role
 from schematizer.topic_names import parse_topic
 
 if TYPE_CHECKING:
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 
 def guarded_router(access: Access, pii_prefix: str) -> APIRouter:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from fastapi import Request
 
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
     from schematizer.measures.sampler import Measures
     from schematizer.security.service import Security
+    from schematizer.service import Catalogue
 
 _DESCRIPTION = "Namespaces, sources, topics, schemas and their elements; who produces and consumes them."
 

@@ -15,7 +15,7 @@ from schematizer.views import Consumer, Producer  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:

@@ -12,8 +12,8 @@ from schematizer.views import Lineage  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
     from schematizer.measures.sampler import Measures
+    from schematizer.service import Catalogue
 
 
 def router(catalogue: Catalogue, access: Access, measures: Measures) -> APIRouter:

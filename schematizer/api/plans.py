@@ -12,7 +12,7 @@ from schematizer.numbers import GivenId  # noqa: TC001 - FastAPI reads annotatio
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:

@@ -15,7 +15,7 @@ from schematizer.views import Change, Note, Refresh  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 Limit = Annotated[int, Query(ge=1, le=10_000)]
 

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotation
 
 from schematizer.api.access import Writers, guarded_router
 from schematizer.bodies import DescriptionBody, DocumentationBody  # noqa: TC001 - as above
-from schematizer.catalogue.registering import Description
-from schematizer.registration.converted import FieldDocumentation
+from schematizer.converters.converted import FieldDocumentation
+from schematizer.registration.register import Description
 from schematizer.views import Compatibility, Registration, SourceDocumentation
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:

@@ -12,7 +12,7 @@ from schematizer.views import Decision, Element, Namespace, Refresh, Source  # n
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:

@@ -14,7 +14,7 @@ from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTop
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:

@@ -20,7 +20,7 @@ from schematizer.views import Element, Schema, Topic, TopicSchema  # noqa: TC001
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:

@@ -12,7 +12,7 @@ from schematizer.views import Unused  # noqa: TC001 - FastAPI reads annotations
 
 if TYPE_CHECKING:
     from schematizer.access import Access
-    from schematizer.catalogue.service import Catalogue
+    from schematizer.service import Catalogue
 
 Days = Annotated[int, Query(ge=1, le=100_000)]
 

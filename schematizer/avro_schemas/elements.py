@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from schematizer.avro_schemas.parsing import PRIMITIVES, InvalidSchemaError, full_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _ENVELOPE = frozenset({"before", "after", "source", "op"})
 _SOURCE_TYPES = ("cqlType", "sqlType")
@@ -40,6 +40,11 @@ def check_number(canonical: str) -> None:
     """
     if next(islice(_elements(canonical), _MAX_ELEMENTS, None), None) is not None:
         raise InvalidSchemaError(f"it has more than {_MAX_ELEMENTS:,} fields, those of its records included")
+
+
+def is_within(path: str, paths: Collection[str]) -> bool:
+    """Whether a field, or one that it is in, is among the paths."""
+    return any(path == outer or path.startswith((f"{outer}.", f"{outer}[", f"{outer}{{")) for outer in paths)
 
 
 def _elements(canonical: str) -> Iterator[Element]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import elements_of, newest_value
+from schematizer.converters.converted import FieldDocumentation
 from schematizer.errors import invalid, not_found
 from schematizer.model.source_tables import PATH_LENGTH, FieldRow, SourceRow
-from schematizer.registration.converted import FieldDocumentation
 from schematizer.views import FieldText, SourceDocumentation
 
 if TYPE_CHECKING:

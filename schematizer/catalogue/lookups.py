@@ -12,7 +12,7 @@ from schematizer.errors import conflict, invalid, not_found
 from schematizer.model.client_tables import ConsumerGroupRow, DataTargetRow
 from schematizer.model.record_tables import ChangeRow
 from schematizer.model.registry_tables import schemas
-from schematizer.model.source_tables import NAME_LENGTH, NamespaceRow, Part, SourceRow, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import NAME_LENGTH, NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -69,13 +69,6 @@ def topic_row(session: Session, name: str) -> TopicRow:
     if row is None:
         raise not_found("topic", name)
     return row
-
-
-def find_topic_schema(session: Session, topic: TopicRow, part: Part, schema_id: int) -> TopicSchemaRow | None:
-    query = select(TopicSchemaRow).where(
-        TopicSchemaRow.topic_id == topic.id, TopicSchemaRow.part == part, TopicSchemaRow.schema_id == schema_id
-    )
-    return session.scalar(query)
 
 
 def topic_schema_rows(session: Session, topic: str, schema_id: int) -> list[TopicSchemaRow]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import or_, select
 from sqlalchemy.orm import contains_eager, object_session
 
-from schematizer.assignment.deciding import flagged
+from schematizer.avro_schemas.elements import is_within
 from schematizer.catalogue import lookups
 from schematizer.errors import not_found
 from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow
@@ -138,7 +138,7 @@ class Topics:
         )
         session = object_session(row)
         assert session is not None
-        return any(flagged(path, flags) for path in session.scalars(query))
+        return any(is_within(path, flags) for path in session.scalars(query))
 
 
 def topic_schema_view(row: TopicSchemaRow) -> TopicSchema:

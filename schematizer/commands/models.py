@@ -10,8 +10,8 @@ import click
 
 from cdc_common.errors.codes import CdcError, Code
 from schematizer.commands.connection import service
-from schematizer.registration.converted import ConversionError
-from schematizer.registration.models import convert_model, load_metadata, missing_documentation
+from schematizer.converters.converted import ConversionError
+from schematizer.converters.models import convert_model, load_metadata, missing_documentation
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from schematizer.model.database import Database
+    from schematizer.registration.register_version import Version
 
 DEFAULT_LEVEL = Level.BACKWARD
 MODES = (registry_queries.READ_WRITE, registry_queries.READ_ONLY)
@@ -63,9 +64,10 @@ class Counts(NamedTuple):
 
 
 class Observer(Protocol):
-    """Hears what changed, within the transaction that changes it."""
+    """The catalogue's part in what changes, within the transaction that changes it."""
 
-    def registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None: ...
+    def register(self, connection: Connection, subject: str, text: str) -> Version:
+        """Make the schema a version of the subject, here and in the catalogue."""
 
     def deleted(self, connection: Connection, subject: str) -> None: ...
 
@@ -94,9 +96,9 @@ class Store:
         known = _find(connection, subject, digest, deleted=False)
         if known is not None:
             return known
-        added = _register(connection, subject, schema, digest)
-        self._observer.registered(connection, subject, added.schema_id, added.text)
-        return added
+        _require_registrable(connection, subject, schema)
+        added = self._observer.register(connection, subject, schema.canonical)
+        return Registered(subject, added.number, added.schema_id, schema.canonical, digest)
 
     def lookup(self, subject: str, text: str, *, deleted: bool) -> Registered:
         digest = registry_queries.digest_of(read_schema(text).canonical)
@@ -361,16 +363,14 @@ def _version(connection: Connection, subject: str, number: int | None, *, delete
     return match
 
 
-def _register(connection: Connection, subject: str, schema: AvroSchema, digest: str) -> Registered:
+def _require_registrable(connection: Connection, subject: str, schema: AvroSchema) -> None:
+    """RegistryError if the subject is read-only, or its level does not allow the schema."""
     settings = _require_writable(connection, subject)
     level = _level_in(settings)
     messages = conflicts(level, schema, _parsed(_compared(connection, subject, level)))
     if messages:
         raise errors.incompatible(subject, [*messages, f"level: {level.name}"])
     elements.check_number(schema.canonical)
-    schema_id = registry_queries.ensure_schema(connection, digest, schema.canonical)
-    version = registry_queries.add_version(connection, subject, schema_id)
-    return Registered(subject, version, schema_id, schema.canonical, digest)
 
 
 def _compared(connection: Connection, subject: str, level: Level) -> list[Registered]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import false, func, insert, select, update
+from sqlalchemy import and_, case, false, func, insert, select, update
 
 from schematizer.model.registry_tables import GLOBAL, schemas, subject_settings, versions
 from schematizer.model.source_tables import TopicRow, TopicSchemaRow
@@ -42,21 +42,16 @@ def ensure_schema(connection: Connection, digest: str, canonical: str) -> int:
     return int(inserted.inserted_primary_key[0])
 
 
-def add_version(connection: Connection, subject: str, schema_id: int) -> int:
-    """The number of the new version."""
-    last = connection.execute(select(func.max(versions.c.version)).where(versions.c.subject == subject)).scalar()
-    version = int(last or 0) + 1
+def ensure_version(connection: Connection, subject: str, schema_id: int) -> tuple[int, bool]:
+    """The number of the version that is not deleted and has the schema, and whether it is a new one."""
+    has_schema = and_(versions.c.schema_id == schema_id, versions.c.deleted == false())
+    known_version, last = func.max(case((has_schema, versions.c.version))), func.max(versions.c.version)
+    row = connection.execute(select(known_version, last).where(versions.c.subject == subject)).one()
+    if row[0] is not None:
+        return int(row[0]), False
+    version = int(row[1] or 0) + 1
     connection.execute(insert(versions).values(subject=subject, version=version, schema_id=schema_id, deleted=False))
-    return version
-
-
-def ensure_version(connection: Connection, subject: str, schema_id: int) -> None:
-    """The schema is a version of the subject that is not deleted."""
-    query = select(versions.c.version).where(
-        versions.c.subject == subject, versions.c.schema_id == schema_id, versions.c.deleted == false()
-    )
-    if connection.execute(query).first() is None:
-        add_version(connection, subject, schema_id)
+    return version, True
 
 
 def settings_of(connection: Connection, subject: str) -> Settings:

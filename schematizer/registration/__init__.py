@@ -1,1 +1,1 @@
-"""Converters: from a description of a table (Avro, CQL, SQL, SQLAlchemy) to the Avro schemas of its messages."""
+"""The act of registering: `register` a description, `decide` which topic its schemas belong to, and `assign` them."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from schematizer.access import Access, Role
-from schematizer.catalogue.service import Catalogue
 from schematizer.measures.sampler import Measures
 from schematizer.model.record_tables import About
+from schematizer.service import Catalogue
 from schematizer.topic_names import parse_topic
 from schematizer.watson.forms import Forms
 from schematizer.watson.links import Links

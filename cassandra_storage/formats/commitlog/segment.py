@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 from zlib import crc32
 
 from cassandra_storage.formats.commitlog.sections import Codecs, EncryptionParameters, NoCodecs, section_decoder
@@ -90,6 +90,7 @@ class CdcIndex(NamedTuple):
 
 
 Event: TypeAlias = CommitLogEntry | CorruptEntry
+BatchT = TypeVar("BatchT")
 
 
 def parse_file_name(name: str) -> tuple[int, int]:
@@ -151,8 +152,9 @@ def _parse_parameters(parameters: dict[str, str]) -> tuple[str | None, Encryptio
     return compression, EncryptionParameters(cipher, key_alias, bytes.fromhex(parameters["encIV"]))
 
 
-class SegmentReader:
-    """Reads one segment. It stores a position but no bytes: the caller reads the file at that position.
+class BatchedReader(Generic[BatchT]):
+    """Reads one segment, and yields its events. A subclass may read many entries at once, and yield a batch for them.
+    It stores a position but no bytes: the caller reads the file at that position.
 
     `position` is the file position of the first byte that is not used yet (not an entry's position in compressed and
     encrypted segments, see above). `wanted` is the minimum number of bytes that it needs from there, `sections` the
@@ -221,7 +223,7 @@ class SegmentReader:
         """Whether the sections are compressed or encrypted; known once the descriptor is read."""
         return self._decode is not None
 
-    def read(self, data: bytes, length: int | None = None, *, durable: int | None = None) -> Iterable[Event]:
+    def read(self, data: bytes, length: int | None = None, *, durable: int | None = None) -> Iterable[Event | BatchT]:
         """The events in `data`, the file's bytes from `position` on; both advance past the bytes used. Take all of them
         before the next call.
 
@@ -236,11 +238,11 @@ class SegmentReader:
             data = data[: max(durable - base, 0)]
         return self._read_plain(data, base, length)
 
-    def _read_plain(self, data: bytes, base: int, length: int | None) -> Iterator[Event]:
+    def _read_plain(self, data: bytes, base: int, length: int | None) -> Iterator[Event | BatchT]:
         """The entries of plain sections, as far as they are in `data`."""
         while not self.is_ended:
             before = self.position
-            events: list[Event] = []
+            events: list[Event | BatchT] = []
             if before == self._section_end:
                 end = self._read_marker(data, base, length, events)
                 if end:
@@ -280,7 +282,7 @@ class SegmentReader:
         self.wanted = _MARKER_SIZE
         return True
 
-    def _read_marker(self, data: bytes, base: int, length: int | None, events: list[Event]) -> int:
+    def _read_marker(self, data: bytes, base: int, length: int | None, events: list[Event | BatchT]) -> int:
         """CommitLogSegmentReader.readSyncMarker: where in the file the section at `position` ends; 0 if that is not
         known yet, or never will be.
         """
@@ -317,11 +319,11 @@ class SegmentReader:
 
     def _read_decoded(
         self, data: bytes, base: int, decode: SectionDecoder, durable: int | None, length: int | None
-    ) -> Iterator[Event]:
+    ) -> Iterator[Event | BatchT]:
         """The sections that are complete in `data`: CompressedSegmenter.nextSegment or EncryptedSegmenter's."""
         while not self.is_ended:
             here, start = self.position, self._logical + _MARKER_SIZE
-            complaints: list[Event] = []
+            complaints: list[Event | BatchT] = []
             end = self._read_marker(data, base, length, complaints)
             yield from complaints
             if not end:
@@ -347,7 +349,7 @@ class SegmentReader:
             self.sections += 1
             self.position, self.wanted = end, _MARKER_SIZE
 
-    def _decoded_entries(self, coded: bytes, start: int, size: int, decode: SectionDecoder) -> Iterator[Event]:
+    def _decoded_entries(self, coded: bytes, start: int, size: int, decode: SectionDecoder) -> Iterator[Event | BatchT]:
         """The entries of a section whose content begins at `start` and is `size` long."""
         end = start + size
         if not size and not coded:
@@ -356,7 +358,7 @@ class SegmentReader:
         until = min(end, start + len(content))
         here, wanted = min(max(start, self._resume_from), end), 0
         while here < until and not wanted and not self.is_ended:
-            events: list[Event] = []
+            events: list[Event | BatchT] = []
             here, wanted = self.read_entries(content, start, here, end, end, min(here + _BATCH, until), events)
             for event in events:
                 if isinstance(event, CorruptEntry):
@@ -369,11 +371,11 @@ class SegmentReader:
             yield CorruptEntry(here, end, "section ends inside an entry", section_offset=self.position)
 
     def read_entries(  # noqa: PLR0913, PLR0917  the hottest loop: no object for its arguments
-        self, data: bytes, base: int, here: int, section_end: int, limit: int, until: int, events: list[Event]
+        self, data: bytes, base: int, here: int, section_end: int, limit: int, until: int, events: list[Event | BatchT]
     ) -> tuple[int, int]:
         """CommitLogReader.readSection of `data`, which begins at position `base`: entries from `here` on that begin
         before `until`, and end at `limit` at most. (where it stopped, how many bytes from there are needed to go on; 0
-        if it was not for bytes). A subclass may read some entries in another way, and yield other events for them.
+        if it was not for bytes). A subclass may read some entries in another way, and yield batches for them.
         """
         available = base + len(data)
         while here < until:
@@ -406,3 +408,9 @@ class SegmentReader:
                 events.append(CorruptEntry(here, end, "bad mutation CRC", mutation))
             here = end
         return here, 0
+
+
+class SegmentReader(BatchedReader[NoReturn]):
+    """Reads one segment, entry by entry."""
+
+    __slots__ = ()

@@ -17,9 +17,9 @@ from materializer.job.stopped import Failure, StoppedPartitions
 from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
 from materializer.store.unused import DiskUse
+from publisher.monitoring.status import Status, metrics
 from publisher.snapshot.shown import Shown
-from publisher.status import Status, metrics
-from publisher.waiting import ShownTable
+from publisher.topics.waiting import ShownTable
 from schematizer.catalogue.census import Census, Counted
 from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics

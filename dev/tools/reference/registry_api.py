@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from cdc_common.settings import SchematizerSettings
 from dev.tools.reference.markdown import markdown_table
 from schematizer.api.application import rest_application
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.api import confluent_application
 from schematizer.confluent.guard import RULES
 from schematizer.confluent.store import Store
 from schematizer.measures.sampler import NoMeasures
 from schematizer.model.database import Database
+from schematizer.registration.mirror import Mirror
 from schematizer.security.service import Security
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

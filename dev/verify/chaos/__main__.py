@@ -59,12 +59,17 @@ def fresh_setups(console: Console, make: Callable[[str, str, Path], SetupT]) -> 
 def hurt(
     console: Console, chosen: Iterable[Cell], point: AnyPoint | None, run: Callable[[Cell], Outcome]
 ) -> list[Outcome]:
-    """The outcomes of the cells of one point, or of all."""
+    """The outcomes of the cells of one point, or of all. A cell whose point was reached fewer times than in the counted
+    run is run again, and hurt at the last time.
+    """
     outcomes: list[Outcome] = []
     for cell in chosen:
         if point in (None, cell.point):
-            outcomes.append(run(cell))
-            show_cell(console, outcomes[-1])
+            outcome = run(cell)
+            if outcome.reached:
+                outcome = run(cell._replace(nth=outcome.reached))
+            outcomes.append(outcome)
+            show_cell(console, outcome)
     return outcomes
 
 

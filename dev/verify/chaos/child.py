@@ -74,11 +74,19 @@ class Child(NamedTuple):
         return self.process.exitcode
 
     def wait_until_stopped(self) -> None:
-        wait_until(lambda: process_state(self.pid) in {"T", "gone"}, "it stopped itself")
+        self.wait_until_stopped_or_ended()
         assert process_state(self.pid) == "T", self.output()
+
+    def wait_until_stopped_or_ended(self) -> None:
+        wait_until(lambda: process_state(self.pid) in {"T", "gone"}, "it stopped itself")
 
     def output(self) -> str:
         return self.log.read_text()
+
+    def reached(self) -> dict[AnyPoint, int]:
+        """Return how often each point was reached, once it has ended by itself."""
+        lines = (line.split() for line in self.output().splitlines() if line.startswith("reached "))
+        return {point_named(name): int(count) for _, name, count in lines}
 
 
 def start(
@@ -104,8 +112,7 @@ def census(setup: Runs, until: int | None = None) -> dict[AnyPoint, int]:
     """Run to the end, and tell how often each point was reached."""
     child = start(setup, Fault(next(iter(FaultPoint)), 0, "count"), until=until)
     assert child.wait() == 0, child.output()
-    lines = (line.split() for line in child.output().splitlines() if line.startswith("reached "))
-    return {point_named(name): int(count) for _, name, count in lines}
+    return child.reached()
 
 
 def _main(

@@ -12,6 +12,7 @@ import shutil
 import signal
 import time
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from confluent_kafka import Producer
@@ -64,11 +65,24 @@ class Cell(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """`problem` is empty where nothing was lost, doubled or damaged."""
+    """`problem` is empty where nothing was lost, doubled or damaged. `reached`: how often the run reached the point, if
+    that was not often enough: nothing is judged.
+    """
 
     cell: Cell
     problem: str
     seconds: float
+    reached: int = 0
+
+
+class NotReachedError(AssertionError):
+    """The run reached the cell's point fewer times than the run that was counted: a state's number of files depends on
+    when it was stored.
+    """
+
+    def __init__(self, cell: Cell, times: int) -> None:
+        super().__init__(f"{cell.point.name} was reached {times} times, not {cell.nth}")
+        self.times = times
 
 
 def fresh(_setup: Setup) -> None:
@@ -135,12 +149,23 @@ def cells(
 
 def run_cell(setup: Setup, cell: Cell, defect: Defect = None) -> Outcome:
     """Hurt the run at the cell's point, finish it, and look at what came out; `defect` seeds one in each process."""
+    return judge(cell, partial(_run_cell, setup, cell, defect))
+
+
+def _run_cell(setup: Setup, cell: Cell, defect: Defect) -> None:
+    SCENARIOS[cell.scenario](setup)
+    hurt_and_finish(setup, cell, defect)
+    setup.check()
+    check_stored(setup, defect)
+
+
+def judge(cell: Cell, run: Callable[[], None]) -> Outcome:
+    """Run a cell; AssertionErrors of `run` are its problem."""
     began = time.monotonic()
     try:
-        SCENARIOS[cell.scenario](setup)
-        hurt_and_finish(setup, cell, defect)
-        setup.check()
-        check_stored(setup, defect)
+        run()
+    except NotReachedError as error:
+        return Outcome(cell, str(error), time.monotonic() - began, error.times)
     except AssertionError as error:
         return Outcome(cell, str(error) or "what came out differs", time.monotonic() - began)
     return Outcome(cell, "", time.monotonic() - began)
@@ -162,12 +187,15 @@ def check_stored(setup: Setup, defect: Defect = None) -> None:
 
 def _kill(setup: Runs, cell: Cell, defect: Defect) -> None:
     child = start(setup, Fault(cell.point, cell.nth, "kill"), prepare=defect)
-    assert child.wait() == -signal.SIGKILL, child.output()
+    status = child.wait()
+    _check_reached(child, cell)
+    assert status == -signal.SIGKILL, child.output()
 
 
 def _raise(setup: Runs, cell: Cell, defect: Defect) -> None:
     child = start(setup, Fault(cell.point, cell.nth, "raise"), prepare=defect)
     assert child.wait() == 0, child.output()
+    _check_reached(child, cell)
     assert f"raised {cell.point.name}" in child.output()
 
 
@@ -186,8 +214,17 @@ def _sleeper(setup: Runs, cell: Cell, defect: Defect) -> None:
 def _stopped(setup: Runs, cell: Cell, defect: Defect, timeout_ms: int = ZOMBIE_TIMEOUT_MS) -> Child:
     client = {"transaction.timeout.ms": timeout_ms}
     child = start(setup, Fault(cell.point, cell.nth, "stop"), client=client, prepare=defect)
+    child.wait_until_stopped_or_ended()
+    _check_reached(child, cell)
     child.wait_until_stopped()
     return child
+
+
+def _check_reached(child: Child, cell: Cell) -> None:
+    """Nothing to check in a process that was killed or is stopped."""
+    times = child.reached().get(cell.point, 0)
+    if 0 < times < cell.nth:
+        raise NotReachedError(cell, times)
 
 
 def _resume(child: Child, also: Iterable[str] = ()) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import shutil
 import signal
-import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dev.verify.chaos.child import census, start
-from dev.verify.chaos.matrix import Cell, Outcome, cells, finish, hurt_and_finish
+from dev.verify.chaos.matrix import Cell, Outcome, cells, finish, hurt_and_finish, judge
 from materializer.fault_points import Fault, FaultPoint
 from tests.support.materializer.move_run import AFTER, BEFORE, LATER, MoveSetup
 
@@ -65,15 +65,14 @@ def move_cells(found: Mapping[str, Mapping[AnyPoint, int]], seed: int) -> Iterat
 
 def run_move_cell(setup: MoveSetup, cell: Cell, defect: Defect = None) -> Outcome:
     """Run one cell of the move matrix, as matrix.run_cell does."""
-    began = time.monotonic()
-    try:
-        moving = MOVES[cell.scenario](setup)
-        hurt_and_finish(moving, cell, defect)
-        moving.check(*BEFORE, *AFTER)
-        shutil.rmtree(moving.state)  # a worker that has nothing goes on from what is stored
-        moving.send(*LATER)
-        finish(moving, defect=defect)
-        moving.check(*BEFORE, *AFTER, *LATER)
-    except AssertionError as error:
-        return Outcome(cell, str(error) or "what came out differs", time.monotonic() - began)
-    return Outcome(cell, "", time.monotonic() - began)
+    return judge(cell, partial(_run_move_cell, setup, cell, defect))
+
+
+def _run_move_cell(setup: MoveSetup, cell: Cell, defect: Defect) -> None:
+    moving = MOVES[cell.scenario](setup)
+    hurt_and_finish(moving, cell, defect)
+    moving.check(*BEFORE, *AFTER)
+    shutil.rmtree(moving.state)  # a worker that has nothing goes on from what is stored
+    moving.send(*LATER)
+    finish(moving, defect=defect)
+    moving.check(*BEFORE, *AFTER, *LATER)

@@ -6,11 +6,11 @@ source has come out once, in order and transformed, and so have those that are s
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dev.verify.chaos.child import census
-from dev.verify.chaos.matrix import Cell, Outcome, cells, finish, hurt_and_finish
+from dev.verify.chaos.matrix import Cell, Outcome, cells, finish, hurt_and_finish, judge
 from materializer.fault_points import TransformPoint
 from tests.support.transformer.scene import Scene
 from tests.support.transformer.transform_run import TransformSetup
@@ -42,13 +42,12 @@ def transform_cells(setup: TransformSetup, seed: int) -> Iterator[Cell]:
 
 def run_transform_cell(setup: TransformSetup, cell: Cell, defect: Defect = None) -> Outcome:
     """Run one cell of the transformers' matrix, as matrix.run_cell does."""
-    began = time.monotonic()
-    try:
-        hurt_and_finish(setup, cell, defect)
-        setup.check(MESSAGES)
-        setup.scene.send(range(MESSAGES, MESSAGES + LATER))
-        finish(setup, defect=defect)
-        setup.check(MESSAGES + LATER)
-    except AssertionError as error:
-        return Outcome(cell, str(error) or "what came out differs", time.monotonic() - began)
-    return Outcome(cell, "", time.monotonic() - began)
+    return judge(cell, partial(_run_transform_cell, setup, cell, defect))
+
+
+def _run_transform_cell(setup: TransformSetup, cell: Cell, defect: Defect) -> None:
+    hurt_and_finish(setup, cell, defect)
+    setup.check(MESSAGES)
+    setup.scene.send(range(MESSAGES, MESSAGES + LATER))
+    finish(setup, defect=defect)
+    setup.check(MESSAGES + LATER)

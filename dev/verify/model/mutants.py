@@ -22,7 +22,7 @@ from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
 from materializer.rows.catalog import TableCatalog
 from publisher.snapshot import nodetool
-from publisher.table_follower import TableFollower
+from publisher.topics.table_follower import TableFollower
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ import click
 
 from cdc_common.program.cli import reported_errors
 from dev.verify.browser.visitor import BLOCKING, DESK, IMAGES, PHONE, SCHEMES, Visitor, running_browser
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
+from schematizer.registration.mirror import Mirror
+from schematizer.service import Catalogue
 from tests.support.schematizer import watson_data
 from tests.support.schematizer.registry_process import Registry
 from tests.support.schematizer.watson_data import NAMESPACE

@@ -13,7 +13,7 @@ import pytest
 from dev.local_stack.clients.cql import connect
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions
-from publisher.loss_rules import Facts, Finding, Severity, apply_rules, unaccepted_losses
+from publisher.losses.loss_rules import Facts, Finding, Severity, apply_rules, unaccepted_losses
 from tests.support.publisher.loss_facts import KEYSPACE, SETTINGS, WELL
 
 if TYPE_CHECKING:

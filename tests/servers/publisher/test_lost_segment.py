@@ -12,7 +12,7 @@ from dev.local_stack.clients import cql as cql_client
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from filler.keyspace import create_keyspace
-from publisher.cdc_raw import list_cdc_segments
+from publisher.log.cdc_raw import list_cdc_segments
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.snapshot_table import SECONDS, Folded, publisher_beside
 

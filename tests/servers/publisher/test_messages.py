@@ -9,10 +9,10 @@ import pytest
 
 from cdc_common.clients.cassandra import connect
 from cdc_common.settings import CassandraSettings
-from publisher.messages import NO_MESSAGES, DecodedMutation, Origin, split_into_messages
-from publisher.position import Positions
-from publisher.schema import NodeSchema
-from publisher.tail import SegmentTails
+from publisher.log.position import Positions
+from publisher.log.tail import SegmentTails
+from publisher.mutations.messages import NO_MESSAGES, DecodedMutation, Origin, split_into_messages
+from publisher.tables.node_schema import NodeSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,8 +26,8 @@ from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.encryption import PASSWORD, make_keystore
 from publisher.inflight import PendingPosition
-from publisher.position import Positions
-from publisher.tail import SegmentTails
+from publisher.log.position import Positions
+from publisher.log.tail import SegmentTails
 from tests.support.publisher.sent import cell
 from tests.support.vectors import make_vectors
 from tests.support.vectors.load import tables_of

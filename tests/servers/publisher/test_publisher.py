@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from cassandra_storage.formats.rows.row import ComplexColumnData
 from cdc_common.messages.topics import partition_for, raw_topic
-from publisher.cdc_raw import list_cdc_segments
-from publisher.housekeeping import SAVE_SECONDS
+from publisher.log.cdc_raw import list_cdc_segments
+from publisher.upkeep.housekeeping import SAVE_SECONDS
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import at_least, cell, int_value, rows
 

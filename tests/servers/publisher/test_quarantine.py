@@ -10,8 +10,8 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.raw import place_id
-from publisher.messages import Origin
-from publisher.quarantine import Quarantine, SentGap
+from publisher.mutations.messages import Origin
+from publisher.mutations.quarantine import Quarantine, SentGap
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import at_least, int_value, rows
 

@@ -11,9 +11,9 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings.load import load_settings
-from publisher.loss_rules import Finding, Severity, apply_rules
-from publisher.schema import NodeSchema
-from publisher.selection import Selection
+from publisher.losses.loss_rules import Finding, Severity, apply_rules
+from publisher.tables.node_schema import NodeSchema
+from publisher.tables.selection import Selection
 from tests.support.publisher.loss_facts import WELL
 from tests.support.publisher.metrics import read_metrics
 from tests.support.publisher.publisher_process import eventually

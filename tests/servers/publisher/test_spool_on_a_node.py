@@ -14,8 +14,8 @@ import pytest
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS
-from publisher.housekeeping import SAVE_SECONDS
 from publisher.kafka.sender import QUEUE_BYTES
+from publisher.upkeep.housekeeping import SAVE_SECONDS
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.support.publisher.sent import at_least
 

@@ -13,7 +13,7 @@ from cdc_common.settings import KafkaSettings
 from dev.local_stack.servers.kafka import KafkaBroker
 from publisher.inflight import PendingPosition
 from publisher.kafka.topic_admin import TopicAdmin
-from publisher.spool import SPOOL_PERCENT
+from publisher.log.spool import SPOOL_PERCENT
 from tests.support.publisher.publisher_without_kafka import CONNECT_SECONDS, FAILED_CALLS, FIRST, PublisherWithoutKafka
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from cassandra_storage.formats.versions import VERSION_3014
 from cdc_common.clients.cassandra import connect
 from cdc_common.settings import CassandraSettings
 from dev.local_stack.clients import cql
-from publisher.schema import NodeSchema
+from publisher.tables.node_schema import NodeSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

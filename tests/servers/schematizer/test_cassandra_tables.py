@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdc_common.messages.envelope import key_schema, value_schema
-from publisher.system_schema import read_tables
-from schematizer.registration.cql import CqlConverter
+from publisher.tables.system_schema import read_tables
+from schematizer.converters.cql import CqlConverter
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from sqlalchemy import create_engine, text
 
 from dev.local_stack.process.processes import wait_until
 from schematizer.catalogue.clients import ProducerRegistration
-from schematizer.catalogue.mirror import Mirror
-from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
+from schematizer.registration.mirror import Mirror
+from schematizer.registration.register import Description
+from schematizer.service import Catalogue
 from tests.support.schematizer.consistency import problems
 from tests.support.schematizer.registry_process import Registry
 from tests.support.schematizer.table_differences import table_differences

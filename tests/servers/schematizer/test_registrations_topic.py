@@ -11,11 +11,11 @@ import pytest
 from cdc_common.settings import KafkaSettings
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
 from schematizer.catalogue.outbox import Outbox
-from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.kafka import RegistrationTopic, SendError
 from schematizer.model.database import opened
+from schematizer.registration.register import Description
+from schematizer.service import Catalogue
 from tests.support.materializer.protocol_run import read_topic
 
 if TYPE_CHECKING:

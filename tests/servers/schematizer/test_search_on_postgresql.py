@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
 from schematizer.model.search_tables import POSTGRESQL_VECTOR
+from schematizer.registration.mirror import Mirror
+from schematizer.service import Catalogue
 from tests.support.schematizer import watson_data
 from tests.support.schematizer.watson_search import check_search
 

@@ -38,7 +38,9 @@ OWN: dict[str, Work] = {
         "publisher.app:run_publisher", "tests/support/publisher/publisher_process.py", ("ProgramProcess", '"publisher"')
     ),
     "cassandra-publisher check": Work(
-        "publisher.loss_watch:print_findings", "tests/servers/publisher/test_loss_rules.py", ('"publisher"', '"check"')
+        "publisher.losses.loss_watch:print_findings",
+        "tests/servers/publisher/test_loss_rules.py",
+        ('"publisher"', '"check"'),
     ),
     "cassandra-publisher status": Work(
         "cdc_common.program.status_client:fetch_status",
@@ -46,21 +48,21 @@ OWN: dict[str, Work] = {
         ('command("status"',),
     ),
     "cassandra-publisher snapshot": Work(
-        "publisher.snapshot.command:request_snapshot",
+        "publisher.commands.snapshot:request_snapshot",
         "tests/servers/publisher/test_snapshot.py",
         ('command("snapshot", table',),
     ),
     "cassandra-publisher quarantine ls": Work(
-        "publisher.quarantine_commands:list_mutations", _QUARANTINE, ('command("quarantine", "ls")',)
+        "publisher.commands.quarantine:list_mutations", _QUARANTINE, ('command("quarantine", "ls")',)
     ),
     "cassandra-publisher quarantine replay": Work(
-        "publisher.quarantine_commands:replay_mutations", _QUARANTINE, ('command("quarantine", "replay")',)
+        "publisher.commands.quarantine:replay_mutations", _QUARANTINE, ('command("quarantine", "replay")',)
     ),
     "cassandra-publisher quarantine discard": Work(
-        "publisher.quarantine_commands:discard_mutation", _QUARANTINE, ('"discard"',)
+        "publisher.commands.quarantine:discard_mutation", _QUARANTINE, ('"discard"',)
     ),
     "cassandra-publisher observe": Work(
-        "publisher.observe:observe_log",
+        "publisher.commands.observe:observe_log",
         "tests/servers/publisher/test_operations.py",
         ('command("observe", "--seconds"',),
     ),

@@ -14,8 +14,8 @@ from dev.local_stack.clients.cql import connect
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.cassandra import CassandraNode
 from dev.local_stack.servers.cassandra_options import CassandraOptions
-from publisher.position import Positions
-from publisher.tail import SegmentTails
+from publisher.log.position import Positions
+from publisher.log.tail import SegmentTails
 
 if TYPE_CHECKING:
     from pathlib import Path

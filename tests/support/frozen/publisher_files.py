@@ -15,14 +15,14 @@ from cassandra_storage.formats.sstable.merge import Place
 from cdc_common.messages import tables
 from publisher import state_files
 from publisher.inflight import PendingPosition
-from publisher.messages import Origin
-from publisher.position import Positions
-from publisher.quarantine import Quarantine, SentGap
-from publisher.raw_topics import RegistryIds
-from publisher.row_ends import RowsEnd
-from publisher.schema import NodeSchema
+from publisher.log.position import Positions
+from publisher.mutations.messages import Origin
+from publisher.mutations.quarantine import Quarantine, SentGap
 from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Record, Records
+from publisher.tables.node_schema import NodeSchema
+from publisher.tables.row_ends import RowsEnd
+from publisher.topics.raw_topics import RegistryIds
 from tests.support.frozen.messages import HOST, KEY, OTHER, TABLES, WRITTEN_US
 from tests.support.frozen.vectors import Format, Vector, plain
 from tests.support.materializer.raw_builder import int_bytes

@@ -16,16 +16,16 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
 from schematizer.avro_schemas.compatibility import Level
-from schematizer.catalogue.mirror import Mirror
-from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
+from schematizer.converters.converted import FieldDocumentation
 from schematizer.model import migrating
 from schematizer.model.backup import check_backup, write_backup
 from schematizer.model.database import Database, opened
 from schematizer.model.record_tables import About
-from schematizer.registration.converted import FieldDocumentation
+from schematizer.registration.mirror import Mirror
+from schematizer.registration.register import Description
+from schematizer.service import Catalogue
 from tests.support.frozen.vectors import Format, Vector
 from tests.support.schematizer.table_differences import table_differences
 

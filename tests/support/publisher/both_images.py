@@ -18,12 +18,12 @@ from cassandra_storage.formats.sstable.reader import SSTableReader
 from cassandra_storage.formats.sstable.versions import BIG, SSTableFormat, sstable_format
 from cdc_common.messages import raw, tables
 from dev.verify.fuzz.mutate import mutated
-from publisher.raw_topics import RawTopic
-from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table
 from publisher.snapshot.merged_table import MergedTable
+from publisher.snapshot.messages import RowImages, SnapshotOrigin
 from publisher.snapshot.sending import Pace, PartitionSender
-from publisher.snapshot_messages import RowImages, SnapshotOrigin
+from publisher.tables.node_schema import PublishedTable
+from publisher.topics.raw_topics import RawTopic
 from tests.support.cassandra_storage import sstable_builder
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cdc_native.formats.batches import Batch
     from cdc_native.formats.sstables import SpanData
     from publisher.inflight import PendingMessages
-    from publisher.messages import OutgoingMessage
+    from publisher.mutations.messages import OutgoingMessage
     from tests.support.cassandra_storage.merged_tables import Case
 
 ORIGIN = SnapshotOrigin(UUID(int=0x5A), b"h" * 16, 1_700_000_000_000_000)

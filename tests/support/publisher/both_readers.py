@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader
 from cassandra_storage.formats.errors import FormatError
 from cdc_common.messages import raw
-from publisher.batch_reader import BatchReader, SplitEntries
-from publisher.messages import Origin, split_into_messages
+from publisher.log.batch_reader import BatchReader, SplitEntries
+from publisher.mutations.messages import Origin, split_into_messages
 from tests.support.publisher.chosen_tables import HOST, SCHEMA_ID, ChosenTables, topic_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Read(NamedTuple):
     window: int = 1 << 18
 
 
-def events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[Event | SplitEntries]:
+def events(reader: SegmentReader | BatchReader, data: bytes, read: Read) -> Iterator[Event | SplitEntries]:
     """All events, as OpenSegment asks for them."""
     for durable in (*read.durable, None):
         while not reader.is_ended:
@@ -45,7 +45,7 @@ def events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[Event | S
                 break
 
 
-def _events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[object]:
+def _events(reader: SegmentReader | BatchReader, data: bytes, read: Read) -> Iterator[object]:
     """Yield what `events` yields, and the text of an error last."""
     try:
         yield from events(reader, data, read)
@@ -77,7 +77,7 @@ class Comparison:
         self._same("events left", [], list(left))
         return expected
 
-    def _check_batch(self, event: SplitEntries, left: Iterator[object], reader: SegmentReader) -> None:
+    def _check_batch(self, event: SplitEntries, left: Iterator[object], reader: BatchReader) -> None:
         assert reader.descriptor is not None
         batch = event.batch
         sent, excluded, here = [], 0, event.position

@@ -7,28 +7,28 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from cdc_common.messages import tables as table_messages
-from publisher.cdc_switches import CdcSwitches
-from publisher.native_splitter import NativeSplitter
-from publisher.raw_topics import RawTopic
-from publisher.row_ends import LogSegments, RowEnds
-from publisher.schema import PublishedTable
-from publisher.waiting import WaitingTables
+from publisher.mutations.native_splitter import NativeSplitter
+from publisher.tables.cdc_switches import CdcSwitches
+from publisher.tables.node_schema import PublishedTable
+from publisher.tables.row_ends import LogSegments, RowEnds
+from publisher.topics.raw_topics import RawTopic
+from publisher.topics.waiting import WaitingTables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
     from cassandra_storage.formats.schema.tables import TableMetadata
-    from publisher.raw_topics import RawTopics
-    from publisher.schema import NodeSchema
+    from publisher.tables.node_schema import NodeSchema
+    from publisher.topics.raw_topics import RawTopics
 
 HOST = bytes(range(16))
 SCHEMA_ID = 7
 
 
 class ChosenTables:
-    """A publisher.schema.NodeSchema, as far as splitting asks it, and the raw topics: all are open except those
-    of `closed`. `ends`: the segment and position up to which a table is published. Tables are named by their ids.
+    """A NodeSchema, as far as splitting asks it, and the raw topics: all are open except those of `closed`.
+    `ends`: the segment and position up to which a table is published. Tables are named by their ids.
     """
 
     def __init__(

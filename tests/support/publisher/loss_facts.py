@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from publisher.loss_rules import Facts, Keyspace
+from publisher.losses.loss_rules import Facts, Keyspace
 
 SETTINGS = {
     "cdc_enabled": "true",

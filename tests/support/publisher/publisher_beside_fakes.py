@@ -14,21 +14,21 @@ from cassandra_storage.formats.schema.schema_rows import tables_from_rows
 from cdc_common.messages import raw
 from cdc_common.settings import NodeSettings, PublisherSettings, Settings
 from publisher.kafka.sender import Refusal
+from publisher.log.position import Positions
+from publisher.log.segment_disposal import open_segment_disposal
+from publisher.log.spool import open_spool
+from publisher.log.tail import SegmentTails
 from publisher.loop import Publisher
-from publisher.position import Positions
+from publisher.monitoring.status_collector import StatusCollector
+from publisher.mutations.quarantine import open_quarantine
+from publisher.parts import KafkaSide, NodeSide
 from publisher.progress import Progress
-from publisher.quarantine import open_quarantine
-from publisher.raw_topics import RawTopics, RegistryIds
-from publisher.row_ends import LogSegments
-from publisher.schema import NodeSchema
-from publisher.segment_disposal import open_segment_disposal
-from publisher.sides import KafkaSide, NodeSide
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
-from publisher.spool import open_spool
-from publisher.status_collector import StatusCollector
-from publisher.tail import SegmentTails
-from publisher.waiting import WaitingTables
+from publisher.tables.node_schema import NodeSchema
+from publisher.tables.row_ends import LogSegments
+from publisher.topics.raw_topics import RawTopics, RegistryIds
+from publisher.topics.waiting import WaitingTables
 from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
 from tests.support.publisher.publisher_without_kafka import HOST, LossWatch
 from tests.support.publisher.segment_files import SegmentFileBuilder
@@ -231,10 +231,13 @@ class PublisherBesideFakes:
         self._segments.append(SegmentFileBuilder(self.cdc_raw, FIRST + len(self._segments), size=MIB))
         self._segments[-1].sync()
 
-    def write(self, name: str, *keys: int, keyspace: str = "ks") -> None:
-        """Rows of the table with these keys, in one segment, durable at once."""
-        columns = [row for row in self.rows.columns if (row["keyspace_name"], row["table_name"]) == (keyspace, name)]
-        [table] = tables_from_rows([self.rows.tables[keyspace, name]], columns, self.rows.types, []).values()
+    def write(self, name: str, *keys: int, keyspace: str = "ks", rows: SchemaRows | None = None) -> None:
+        """Rows of the table with these keys, in one segment, durable at once. `rows`: the schema that the node does not
+        show yet.
+        """
+        known = rows or self.rows
+        columns = [row for row in known.columns if (row["keyspace_name"], row["table_name"]) == (keyspace, name)]
+        [table] = tables_from_rows([known.tables[keyspace, name]], columns, known.types, []).values()
         for key in keys:
             update = partition_update(int_bytes(key), "row", Row((), {}, LivenessInfo(key)), TableWriter(table))
             segment = self._segments[-1]
@@ -250,10 +253,11 @@ class PublisherBesideFakes:
         publisher = self.publisher
         publisher.publish_new()
         publisher._housekeeping.serve(0)
-        publisher._tables.wait_for_schema()
-        publisher._row_ends.follow()
-        publisher._tables.retry_waiting()
-        publisher._catch_up.advance()
+        publisher._do(publisher._tables.wait_for_schema())
+        publisher._do(publisher._row_ends.send_due())
+        publisher._do(publisher._missing.give_up_late())
+        publisher._do(publisher._tables.retry_waiting())
+        publisher._do(publisher._catch_up.advance())
 
     def run(self, until: Callable[[], bool]) -> None:
         deadline = time.monotonic() + SECONDS

@@ -12,26 +12,26 @@ from cdc_common.settings import KafkaSettings, NodeSettings, PublisherSettings, 
 from dev.local_stack.process.network import free_ports
 from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin
+from publisher.log.position import Positions
+from publisher.log.segment_disposal import open_segment_disposal
+from publisher.log.spool import open_spool
+from publisher.log.tail import SegmentTails
 from publisher.loop import Publisher
-from publisher.position import Positions
+from publisher.monitoring.status_collector import StatusCollector
+from publisher.mutations.quarantine import open_quarantine
+from publisher.parts import KafkaSide, NodeSide
 from publisher.progress import Progress
-from publisher.quarantine import open_quarantine
-from publisher.raw_topics import RawTopics, RegistryIds
-from publisher.schema import NodeSchema
-from publisher.segment_disposal import open_segment_disposal
-from publisher.sides import KafkaSide, NodeSide
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
-from publisher.spool import open_spool
-from publisher.status_collector import StatusCollector
-from publisher.tail import SegmentTails
-from publisher.waiting import WaitingTables
+from publisher.tables.node_schema import NodeSchema
+from publisher.topics.raw_topics import RawTopics, RegistryIds
+from publisher.topics.waiting import WaitingTables
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from publisher.status import Status
+    from publisher.monitoring.status import Status
     from tests.support.publisher.schema_rows import SchemaRows
 
 HOST = UUID(int=1)
@@ -43,7 +43,7 @@ FAILED_CALLS = 2  # before Kafka answers
 
 
 class LossWatch:
-    """publisher.loss_watch.LossWatch of a node whose settings lose no changes."""
+    """publisher.losses.loss_watch.LossWatch of a node whose settings lose no changes."""
 
     current_losses = ()
     node = Node(HOST, "test", "cdc", "5.0.0")

@@ -6,7 +6,7 @@ import struct
 from typing import Any
 from uuid import UUID, uuid4
 
-from publisher.system_schema import VERSION_QUERY
+from publisher.tables.system_schema import VERSION_QUERY
 
 
 class SchemaRows:
@@ -23,6 +23,18 @@ class SchemaRows:
         self.questions: list[str] = []
         self.changes_while_read = 0
         self.reads_without_columns = 0
+
+    def copy(self) -> SchemaRows:
+        """The same tables, which change by themselves from now on."""
+        copied = SchemaRows()
+        copied.tables = {name: dict(row) for name, row in self.tables.items()}
+        copied.columns, copied.types = list(self.columns), list(self.types)
+        return copied
+
+    def show(self, other: SchemaRows) -> None:
+        """Show what the other one has now."""
+        self.tables, self.columns, self.types = other.tables, other.columns, other.types
+        self.version = uuid4()
 
     def create(self, keyspace: str, name: str, *, cdc: bool | None) -> bytes:
         table_id = uuid4()

@@ -14,14 +14,14 @@ from cdc_common.messages import repairs, tables
 from cdc_common.messages.raw import decode
 from cdc_common.messages.snapshots import decode_step
 from cdc_common.settings import MaterializerSettings, NodeSettings, PublisherSettings, Settings
-from publisher.raw_topics import RawTopic
-from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table, node, sending
 from publisher.snapshot import run as run_module
 from publisher.snapshot.node import Published
 from publisher.snapshot.records import Record, Records, new_record
 from publisher.snapshot.run import SnapshotRun
 from publisher.snapshot.worker import CancelledError, PausedError, StoppedError
+from publisher.tables.node_schema import PublishedTable
+from publisher.topics.raw_topics import RawTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cdc_common.messages.repairs import RepairStep
     from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
-    from publisher.messages import OutgoingMessage
+    from publisher.mutations.messages import OutgoingMessage
     from tests.support.vectors.indexed_sstables import IndexedVectors
 
 HOST = UUID(int=0xA)

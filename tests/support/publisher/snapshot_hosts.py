@@ -7,10 +7,10 @@ from uuid import UUID
 
 from cdc_common.node.snapshot_rows import SnapshotRows
 from cdc_common.settings import PublisherSettings, Settings
-from publisher.schema import PublishedTable
 from publisher.snapshot.cluster import Together, tell_hosts
 from publisher.snapshot.records import Record, Records
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, Supervisor
+from publisher.tables.node_schema import PublishedTable
 from tests.support.materializer.table_writes import MIXED
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from cassandra_storage.formats.errors import FormatError
 from cdc_common.messages import raw, tables
-from publisher.messages import Origin, split_into_messages
-from publisher.native_splitter import prepared_table
-from publisher.schema import PublishedTable
+from publisher.mutations.messages import Origin, split_into_messages
+from publisher.mutations.native_splitter import prepared_table
+from publisher.tables.node_schema import PublishedTable
 from tests.support.cassandra_storage.segment_builder import entry
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_native.formats.mutations import Table
-    from publisher.schema import NodeSchema
+    from publisher.tables.node_schema import NodeSchema
 
 HOST = bytes(range(16))
 SEGMENT, FILE = 1_795_262_705_372, "CommitLog-7-1795262705372.log"

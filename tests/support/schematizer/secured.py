@@ -10,15 +10,15 @@ from prometheus_client import CollectorRegistry
 
 from cdc_common.settings import SchematizerSettings
 from schematizer.application import application
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.measures.sampler import NoMeasures
 from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database
+from schematizer.registration.mirror import Mirror
 from schematizer.security.keys import ApiKeys
 from schematizer.security.service import Security
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path

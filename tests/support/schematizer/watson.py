@@ -11,13 +11,13 @@ from prometheus_client import CollectorRegistry
 
 from schematizer.access import Actor, Grant, Grants, Role
 from schematizer.application import application
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.measures.sampler import NoMeasures
 from schematizer.metrics import RegistryMetrics
+from schematizer.registration.mirror import Mirror
+from schematizer.service import Catalogue
 from schematizer.watson.application import watson_application
 from schematizer.watson.site import Site
 

@@ -10,8 +10,8 @@ from schematizer.model.record_tables import About
 from schematizer.views import DataSource, FieldText, SourceDocumentation
 
 if TYPE_CHECKING:
-    from schematizer.catalogue.service import Catalogue
     from schematizer.confluent.store import Store
+    from schematizer.service import Catalogue
 
 BY = "ada"
 NAMESPACE = "cdc.shop"

@@ -11,8 +11,8 @@ from schematizer.views import DataSource
 from tests.support.schematizer.watson_data import BY, NAMESPACE, TABLES, envelope
 
 if TYPE_CHECKING:
-    from schematizer.catalogue.service import Catalogue
     from schematizer.confluent.store import Store
+    from schematizer.service import Catalogue
 
 MANY = 800
 TARGETS = {

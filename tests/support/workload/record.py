@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.formats.commitlog.segment import index_file_name
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.encryption import make_keystore
-from publisher.schema import NodeSchema
+from publisher.tables.node_schema import NodeSchema
 from tests.support.workload.recorded import KEYSTORE, SCHEMA
 from tests.support.workload.session import WorkloadSession
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from publisher.schema import NodeSchema
+from publisher.tables.node_schema import NodeSchema
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import pytest
 from cassandra_storage.formats.primitives.vint import write_int
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.errors.scopes import SCOPES, Scope
-from publisher import cdc_raw
-from publisher.position import Positions
+from publisher.log import cdc_raw
+from publisher.log.position import Positions
 from tests.support.publisher.publisher_beside_fakes import FakeKafka, PublisherBesideFakes
 from tests.support.publisher.publisher_without_kafka import HOST
 from tests.support.publisher.schema_rows import SchemaRows
@@ -48,7 +48,7 @@ class World(NamedTuple):
         self.rows.columns = [row for row in self.rows.columns if row["table_name"] != "bad"]
         self.it.round()
         del self.kafka.topics[TOPIC]
-        self.it.publisher._tables.refresh_partition_counts()
+        self.it.publisher._do(self.it.publisher._tables.refresh_partition_counts())
         ids = self.it.publisher._tables._raw_topics._ids._ids
         ids.pop(SUBJECT, None)
 
@@ -90,7 +90,7 @@ def messages_are_refused(words: str) -> Callable[[World], None]:
 def topic_is_found_altered(code: Code, words: str) -> Callable[[World], None]:
     def hurt(world: World) -> None:
         world.kafka.altered[TOPIC] = world.kafka.unusable[TOPIC] = refused(words, code)
-        world.it.publisher._tables.refresh_partition_counts()
+        world.it.publisher._do(world.it.publisher._tables.refresh_partition_counts())
 
     return hurt
 
@@ -167,6 +167,13 @@ def table_was_dropped_unseen(world: World) -> None:
     world.append(write_int(1) + uuid4().bytes + b"\x00\x00\x00\x04" + b"\xff" * 30)
 
 
+def schema_is_late(world: World) -> None:
+    table_was_dropped_unseen(world)
+    world.it.publisher.publish_new()
+    for awaited in world.it.publisher._missing._awaited.values():
+        awaited.deadline = inf
+
+
 def cdc_is_switched_off(world: World) -> None:
     world.rows.alter("ks", "bad", cdc=False)
 
@@ -221,7 +228,7 @@ def node_is_away_for_a_while(world: World) -> None:
 def kafka_is_away_for_a_while(world: World) -> None:
     error, before = refused("no answer", Code.KAFKA_UNREACHABLE), world.kafka.read_partition_counts
     cast("Any", world.kafka).read_partition_counts = Failing(error, before, 2)
-    world.it.publisher._tables.refresh_partition_counts()
+    world.it.publisher._do(world.it.publisher._tables.refresh_partition_counts())
 
 
 def position_file_is_damaged(world: World) -> None:
@@ -279,6 +286,7 @@ CASES: dict[str, tuple[Callable[[World], None], Code | None, Scope]] = {
     "a full quarantine, one table": (quarantine_is_full_for_one_table, Code.QUARANTINE_FULL, Scope.TABLE),
     "a mutation that is damaged": (mutation_is_damaged, Code.QUARANTINED, Scope.MESSAGE),
     "a mutation of a dropped table": (table_was_dropped_unseen, Code.SCHEMA_UNKNOWN, Scope.MESSAGE),
+    "a schema that is late": (schema_is_late, Code.SCHEMA_UNKNOWN, Scope.TABLE),
     "cdc off": (cdc_is_switched_off, Code.TABLE_CDC_DISABLED, Scope.NOTHING),
     "a deep type without cdc": (type_is_too_deep_without_cdc, None, Scope.NOTHING),
     "a lost segment": (segment_disappears, Code.SEGMENT_LOST, Scope.NOTHING),
@@ -302,12 +310,12 @@ CASES: dict[str, tuple[Callable[[World], None], Code | None, Scope]] = {
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr("publisher.table_follower.OPEN_SECONDS", 0.3)
-    monkeypatch.setattr("publisher.server_calls.RETRY_SECONDS", 0.01)
-    monkeypatch.setattr("publisher.mutation_decoder.SCHEMA_WAIT_SECONDS", 0.1)
-    monkeypatch.setattr("publisher.mutation_decoder.RETRY_SECONDS", 0.01)
-    monkeypatch.setattr("publisher.schema._RETRY_SECONDS", 0.001)
-    monkeypatch.setattr("publisher.housekeeping.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("publisher.topics.table_follower.OPEN_SECONDS", 0.3)
+    monkeypatch.setattr("publisher.topics.server_calls.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("publisher.topics.missing_schemas.SCHEMA_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("publisher.mutations.mutation_decoder.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("publisher.tables.node_schema._RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("publisher.upkeep.housekeeping.SAVE_SECONDS", 0.0)
     rows = SchemaRows()
     for name in ("good", "bad"):
         rows.create("ks", name, cdc=True)
@@ -340,6 +348,8 @@ def test_what_stops(world: World, case: str, capsys: pytest.CaptureFixture[str])
         assert caught.value.code is code
         return
     work_on(world, hurt)
+    if scope is Scope.MESSAGE:
+        publisher.run(lambda: not publisher.waits())
     logged = capsys.readouterr().out
     assert code is None or code.text in logged
     waiting = publisher.waits()

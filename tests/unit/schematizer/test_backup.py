@@ -16,19 +16,19 @@ from sqlalchemy import text
 
 from cdc_common.errors.codes import CdcError, Code
 from schematizer.access import EVERYTHING
-from schematizer.catalogue.mirror import Mirror
-from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
+from schematizer.converters.converted import FieldDocumentation
 from schematizer.model.backup import restore_backup, write_backup
 from schematizer.model.database import Database, opened
 from schematizer.model.record_tables import About
 from schematizer.model.security_tables import Result
-from schematizer.registration.converted import FieldDocumentation
+from schematizer.registration.mirror import Mirror
+from schematizer.registration.register import Description
 from schematizer.security.audit import AuditLog, Deed
 from schematizer.security.keys import ApiKeys
 from schematizer.security.sessions import Sessions
+from schematizer.service import Catalogue
 from schematizer.views import DataSource
 from tests.support.schematizer.consistency import problems
 

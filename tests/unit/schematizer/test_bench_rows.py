@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 
 from dev.bench import registry_rows as rows
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database, opened
+from schematizer.registration.mirror import Mirror
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,15 +13,15 @@ from schematizer import metrics
 from schematizer.avro_schemas.compatibility import Level
 from schematizer.catalogue import census
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.catalogue.usage import UNUSED_DAYS
 from schematizer.confluent.store import Store
 from schematizer.model.base import now
 from schematizer.model.client_tables import ConsumerRow, ProducerRow
 from schematizer.model.database import Database, opened
 from schematizer.model.source_tables import Status, TopicRow, TopicSchemaRow
+from schematizer.registration.mirror import Mirror
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from schematizer.catalogue.mirror import Mirror
 from schematizer.confluent.store import Registered, Store
 from schematizer.model.database import Database
+from schematizer.registration.mirror import Mirror
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from dev.local_stack.process.processes import wait_until
 from schematizer import housekeeping
 from schematizer.catalogue.clients import ProducerRegistration
 from schematizer.catalogue.outbox import Outbox, OutboxMessage
-from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.catalogue.usage import Usage
 from schematizer.housekeeping import Housekeeping
 from schematizer.kafka import RegistrationTopic, SendError
 from schematizer.model.database import Database, opened
+from schematizer.registration.register import Description
+from schematizer.service import Catalogue
 from tests.support.schematizer.memory_clients import MemoryProducer
 from tests.support.schematizer.registry_process import Registry
 

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import text
 
 from cdc_common.errors.codes import CdcError, Code
-from schematizer.catalogue.mirror import Mirror, adopt
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
+from schematizer.registration.mirror import Mirror, adopt
+from schematizer.service import Catalogue
 from tests.support.schematizer.table_differences import table_differences
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from schematizer.avro_schemas.parsing import parse
-from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.model.database import opened
 from schematizer.plans import planners
 from schematizer.plans.columns import PlanError, columns_of, require_same_key
 from schematizer.plans.planners import all_planners
+from schematizer.registration.register import Description
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

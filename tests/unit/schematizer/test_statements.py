@@ -9,12 +9,12 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from dev.bench import registry_rows as rows
-from schematizer.catalogue.mirror import Mirror
-from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database, opened
+from schematizer.registration.mirror import Mirror
+from schematizer.registration.register import Description
+from schematizer.service import Catalogue
 from tests.support.schematizer.watson_data import BY
 
 if TYPE_CHECKING:

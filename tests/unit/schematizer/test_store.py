@@ -15,11 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from cdc_common.errors.codes import CdcError, Code
 from schematizer.avro_schemas.compatibility import Level
 from schematizer.avro_schemas.parsing import InvalidSchemaError, parse
-from schematizer.catalogue.mirror import Mirror
 from schematizer.confluent.errors import RegistryError
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
 from schematizer.model.registry_tables import GLOBAL
+from schematizer.registration.mirror import Mirror
 from tests.support.schematizer.avro_strategies import maybe_schemas
 
 if TYPE_CHECKING:

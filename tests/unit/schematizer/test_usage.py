@@ -10,14 +10,14 @@ import pytest
 from sqlalchemy import event, update
 
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
-from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
-from schematizer.catalogue.service import Catalogue
 from schematizer.catalogue.usage import Usage
 from schematizer.confluent.store import Store
 from schematizer.model.base import now
 from schematizer.model.database import Database, opened
 from schematizer.model.source_tables import Status, TopicRow, TopicSchemaRow
+from schematizer.registration.mirror import Mirror
+from schematizer.service import Catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ from cdc_common.messages.changes import RowChange, Source
 from cdc_common.messages.envelope import ChangeEncoder, key_schema, value_schema
 from cdc_common.messages.errors import MessageError
 from dev.local_stack.process.paths import project_root
-from schematizer.registration.cql import CqlConverter
+from schematizer.converters.cql import CqlConverter
 
 TEXT, INT, DECIMAL = map(NativeType, ("text", "int", "decimal"))
 HOST = UUID(int=7)

@@ -26,7 +26,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 def test_json_lines_of_ours_and_of_libraries() -> None:
     stream = io.StringIO()
     configure_logging(LogSettings(), stream)
-    structlog.get_logger("publisher.tail").info("segment done", segment=7)
+    structlog.get_logger("publisher.log.tail").info("segment done", segment=7)
     logging.getLogger("librdkafka").warning("%s is down", "broker 1")
     ours, theirs = lines(stream)
     assert (ours["event"], ours["segment"], ours["level"]) == ("segment done", 7, "info")

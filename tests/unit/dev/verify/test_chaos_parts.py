@@ -6,9 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from dev.verify.chaos.__main__ import hurt
 from dev.verify.chaos.faults import StackFault, strikes
 from dev.verify.chaos.masters import MASTERS, running_spark
+from dev.verify.chaos.matrix import Action, Cell, NotReachedError, Outcome, judge
+from materializer.fault_points import FaultPoint
 
 
 @pytest.mark.parametrize("has_spark_workers", [False, True])
@@ -31,3 +35,23 @@ def test_a_job_s_executors_get_the_options_and_its_environment(monkeypatch: pyte
         assert spark.settings == {"materializer.spark_master": "local-cluster[3,1,1024]"}
         assert spark.executor_pids() == []
     assert os.environ["SPARK_CONF_DIR"] == "/before"
+
+
+def test_a_point_that_is_reached_fewer_times_than_it_was_counted() -> None:
+    """A state that was stored a moment later has other files: the cell is hurt at the last time, not left out."""
+    struck: list[int] = []
+
+    def run(cell: Cell) -> Outcome:
+        struck.append(cell.nth)
+        return judge(cell, lambda: strike(cell))
+
+    def strike(cell: Cell) -> None:
+        if cell.nth > 6:
+            raise NotReachedError(cell, 6)
+        if cell.nth == 6:
+            raise AssertionError("rows are missing")
+
+    cells = [Cell(FaultPoint.IN_FETCH, Action.SLEEPER, nth, "fresh") for nth in (5, 9)]
+    well, again = hurt(Console(quiet=True), cells, None, run)
+    assert struck == [5, 9, 6]
+    assert (well.problem, again.problem, again.cell.nth, again.reached) == ("", "rows are missing", 6, 0)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from publisher.row_ends import LogSegments
-from publisher.schema import NodeSchema
 from publisher.snapshot.link import Link
+from publisher.tables.node_schema import NodeSchema
+from publisher.tables.row_ends import LogSegments
 from tests.support.publisher.schema_rows import SchemaRows
 
 if TYPE_CHECKING:

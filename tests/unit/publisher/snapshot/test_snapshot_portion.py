@@ -10,7 +10,7 @@ from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
 from cdc_common.errors.codes import CdcError
 from cdc_common.node.snapshot_rows import RepairRequest
-from publisher.snapshot.command import portion_of
+from publisher.commands.snapshot import portion_of
 from publisher.snapshot.portion import WHOLE, Portion, parse, parse_tokens
 
 # Few and at the ends, so that ranges meet and wrap around.

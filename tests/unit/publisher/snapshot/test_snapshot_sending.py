@@ -13,19 +13,19 @@ from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING
 from cdc_common.messages import tables
 from cdc_common.messages.raw import decode
-from publisher.raw_topics import RawTopic
-from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table, sending
 from publisher.snapshot.merged_table import MergedTable
+from publisher.snapshot.messages import RowImages, SnapshotOrigin
 from publisher.snapshot.sending import Pace, PartitionSender, Progress
-from publisher.snapshot_messages import RowImages, SnapshotOrigin
+from publisher.tables.node_schema import PublishedTable
+from publisher.topics.raw_topics import RawTopic
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
     from cassandra_storage.formats.sstable.merge import Place
     from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
-    from publisher.messages import OutgoingMessage
+    from publisher.mutations.messages import OutgoingMessage
     from tests.support.vectors.indexed_sstables import IndexedVectors
 
 NOW = 2_000_000_000

@@ -18,7 +18,7 @@ from cassandra_storage.formats.schema.cql_schema import parse_schema
 from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process.paths import project_root
 from publisher.cli import main as publisher
-from publisher.stored_tables import read_known_tables
+from publisher.tables.stored_tables import read_known_tables
 from tests.support.cassandra_storage.segment_builder import NAME, segment
 from tests.support.cassandra_storage.update_builder import write_update
 from tests.support.vectors import index_sstables

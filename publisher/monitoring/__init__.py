@@ -1,0 +1,1 @@
+"""The publisher's status, as metrics, JSON and text."""

@@ -1,0 +1,1 @@
+"""A mutation becomes raw messages, in the native core or in Python. One that no schema fits is quarantined."""

@@ -1,0 +1,1 @@
+"""The work between mutations: acknowledgements, the saved position, watermarks, and segments that are removed."""
