@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cassandra_files.segments import SegmentFile
     from cassandra_storage.commitlog import CdcIndex
     from cassandra_storage.commitlog_sections import Codecs, Decompressor, Decryptor, EncryptionParameters
-    from cdc_common.settings import PublisherSettings
+    from publisher.settings import PublisherSettings
 
 
 def list_cdc_segments(folder: Path, setting: str = "node.cdc_raw_directory") -> list[SegmentFile]:

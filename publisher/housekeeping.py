@@ -15,7 +15,7 @@ from publisher.table_problems import TableProblems
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_common.settings import PublisherSettings
+    from publisher.settings import PublisherSettings
     from publisher.sides import KafkaSide, NodeSide
     from publisher.status_collector import StatusCollector
 

@@ -30,9 +30,9 @@ from publisher.table_follower import TableFollower
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_common.settings import PublisherSettings
     from publisher.batch_reader import SplitEntries
     from publisher.messages import DecodedMutation
+    from publisher.settings import PublisherSettings
     from publisher.sides import KafkaSide, NodeSide
     from publisher.status_collector import StatusCollector
     from publisher.tail import SegmentTail

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cassandra_storage.commitlog import CommitLogEntry
-    from cdc_common.settings import Settings
+    from publisher.settings import Settings
     from publisher.space import Space
     from publisher.tail import SegmentTail
 

@@ -18,7 +18,7 @@ from publisher.selection import selection_from
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_common.settings import Settings
+    from publisher.settings import Settings
 
 
 class OwnConnection(NamedTuple):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cassandra_files.segments import SegmentFile
-    from cdc_common.settings import PublisherSettings
+    from publisher.settings import PublisherSettings
     from publisher.space import Space
 
 LEAST_FREE_PERCENT = 10

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
-from cdc_common.settings import CassandraSettings, PublisherSettings, Settings
+from cdc_common.settings import CassandraSettings
 from dev.bench import segments
 from dev.bench.processes import wait_until_idle
 from dev.bench.results import Figures, report
@@ -39,6 +39,7 @@ from dev.local_stack.servers.cassandra_options import OPTIMIZED, CassandraOption
 from dev.local_stack.servers.kafka import KafkaBroker
 from dev.local_stack.servers.programs import Program
 from dev.verify.snapshot.progress import pass_present_log
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.command import Options, request_snapshot
 from publisher.snapshot.records import Records
 

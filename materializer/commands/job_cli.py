@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cdc_common.program.cli import Program
-    from cdc_common.settings import Settings
+    from materializer.settings import Settings
 
 
 def operations_flags(job: str) -> dict[str, str]:

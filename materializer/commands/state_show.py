@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import TableMetadata
-    from cdc_common.settings import Settings
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
+    from materializer.settings import Settings
 
 _INTEGERS = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 

@@ -18,9 +18,9 @@ from publisher.kafka.unread import GroupReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cdc_common.settings import Settings
     from publisher.kafka.unread import Unread
     from publisher.raw_topics import RawTopic
+    from publisher.settings import Settings
 
 ASK_SECONDS = 5.0
 GO_ON = 0.5  # of a bound: what holds it up ends below this

@@ -22,11 +22,11 @@ from publisher.schema import NodeSchema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cdc_common.settings import Settings
     from cdc_native.batches import Batch
     from publisher.messages import OutgoingMessage
     from publisher.raw_topics import RawTopic
     from publisher.schema import PublishedTable
+    from publisher.settings import Settings
     from publisher.snapshot.node import Published
 
 _POLL_SECONDS = 0.1

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from cassandra_files.sstables import SSTableFile
     from cassandra_storage.token_ranges import TokenRange
     from cdc_common.messages.snapshots import HostState
-    from cdc_common.settings import Settings
     from publisher.schema import PublishedTable
+    from publisher.settings import Settings
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool
     from publisher.snapshot.records import Record, Records

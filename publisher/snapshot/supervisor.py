@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
     from uuid import UUID
 
-    from cdc_common.settings import Settings
     from publisher.schema import PublishedTable
+    from publisher.settings import Settings
     from publisher.snapshot.cluster import Together
     from publisher.snapshot.records import Records
 

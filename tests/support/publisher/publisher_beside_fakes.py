@@ -12,7 +12,7 @@ from cassandra_storage.rows import Row
 from cassandra_storage.schema_rows import tables_from_rows
 from cassandra_storage.vint import write_int
 from cdc_common.messages import raw
-from cdc_common.settings import NodeSettings, PublisherSettings, Settings
+from cdc_common.settings import NodeSettings
 from publisher.kafka.sender import Refusal
 from publisher.loop import Publisher
 from publisher.position import Positions
@@ -22,6 +22,7 @@ from publisher.raw_topics import RawTopics, RegistryIds
 from publisher.row_ends import LogSegments
 from publisher.schema import NodeSchema
 from publisher.segment_disposal import open_segment_disposal
+from publisher.settings import PublisherSettings, Settings
 from publisher.sides import KafkaSide, NodeSide
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor

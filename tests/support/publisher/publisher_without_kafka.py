@@ -8,7 +8,7 @@ from unittest import mock
 from uuid import UUID
 
 from cdc_common.clients.cassandra import Node
-from cdc_common.settings import KafkaSettings, NodeSettings, PublisherSettings, Settings
+from cdc_common.settings import KafkaSettings, NodeSettings
 from dev.local_stack.process.network import free_ports
 from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin
@@ -19,6 +19,7 @@ from publisher.quarantine import open_quarantine
 from publisher.raw_topics import RawTopics, RegistryIds
 from publisher.schema import NodeSchema
 from publisher.segment_disposal import open_segment_disposal
+from publisher.settings import PublisherSettings, Settings
 from publisher.sides import KafkaSide, NodeSide
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor

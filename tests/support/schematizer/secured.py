@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
-from cdc_common.settings import SchematizerSettings
 from schematizer.application import application
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
@@ -19,6 +18,7 @@ from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database
 from schematizer.security.keys import ApiKeys
 from schematizer.security.service import Security
+from schematizer.settings import SchematizerSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,6 @@ from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import write_int
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import raw
-from cdc_common.settings import PublisherSettings, Settings
 from publisher import quarantine_commands
 from publisher.messages import Origin
 from publisher.quarantine import SentGap, open_quarantine
@@ -22,6 +21,7 @@ from publisher.quarantine_commands import discard_mutation, replay_mutations
 from publisher.raw_topics import RawTopic
 from publisher.schema import NodeSchema
 from publisher.selection import ALL_TABLES, Selection
+from publisher.settings import PublisherSettings, Settings
 from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
 from tests.support.publisher.schema_rows import SchemaRows
 

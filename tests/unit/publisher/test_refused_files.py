@@ -12,10 +12,11 @@ import pytest
 
 from cdc_common.clients.cassandra import Node
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import NodeSettings, PublisherSettings
+from cdc_common.settings import NodeSettings
 from publisher import app, state_files
 from publisher.cdc_raw import open_codecs
 from publisher.position import Positions
+from publisher.settings import PublisherSettings
 from publisher.status_collector import segment_sizes
 from publisher.tail import SegmentTails
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation

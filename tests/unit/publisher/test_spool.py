@@ -15,7 +15,6 @@ import pytest
 
 from cassandra_storage.commitlog import CommitLogPosition
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import PublisherSettings
 from publisher import segment_disposal
 from publisher.cdc_raw import list_cdc_segments
 from publisher.inflight import PendingPosition
@@ -23,6 +22,7 @@ from publisher.position import Positions
 from publisher.progress import Progress
 from publisher.segment_cleanup import SegmentCleanup
 from publisher.segment_disposal import SegmentDisposal, open_segment_disposal
+from publisher.settings import PublisherSettings
 from publisher.space import Space
 from publisher.spool import SEGMENTS_PER_CALL, Spool, open_spool, spool_above
 from publisher.tail import SegmentTails

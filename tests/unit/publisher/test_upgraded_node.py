@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
 from cdc_common.clients.cassandra import read_node
-from cdc_common.settings import NodeSettings, Settings
+from cdc_common.settings import NodeSettings
 from publisher.loss_watch import LossWatch
 from publisher.progress import Progress
+from publisher.settings import Settings
 from publisher.sides import NodeSide
 from publisher.status_collector import StatusCollector
 from publisher.waiting import WaitingTables

@@ -12,7 +12,7 @@ import pytest
 from cassandra_storage.token_ranges import Span
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import RepairRequest
-from cdc_common.settings import PublisherSettings, Settings
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot import command, node
 from publisher.snapshot.command import Options, request_snapshot, want
 from publisher.snapshot.portion import Portion
