@@ -20,6 +20,7 @@ from cassandra_storage.range_merge import with_ranges
 from cassandra_storage.sstable_name import parse_table_folder
 from cassandra_storage.token_ranges import WHOLE_RING
 from cdc_common.messages import raw, tables
+from cdc_common.program.pace import Pace
 from cdc_common.settings import KafkaSettings
 from dev.bench.processes import MB
 from dev.bench.snapshot import CORE_STEPS, Step, create_statement
@@ -28,7 +29,7 @@ from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
 from publisher.snapshot.link import Link
 from publisher.snapshot.merged_table import MergedTable
-from publisher.snapshot.sending import Pace, PartitionSender
+from publisher.snapshot.sending import PartitionSender
 from publisher.snapshot_messages import RowImages, SnapshotOrigin
 
 if TYPE_CHECKING:

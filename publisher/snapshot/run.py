@@ -30,6 +30,7 @@ from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, spans
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.repairs import RepairStep
 from cdc_common.node.snapshot_rows import SnapshotRows, datacenter_hosts
+from cdc_common.program.pace import Pace
 from publisher.snapshot import node
 from publisher.snapshot.backlog import open_backlog
 from publisher.snapshot.busy import open_busy_node
@@ -39,7 +40,7 @@ from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.output import RawTopicOutput, Reports
 from publisher.snapshot.parts import part_end
 from publisher.snapshot.portion import Portion
-from publisher.snapshot.sending import Pace, PartitionSender
+from publisher.snapshot.sending import PartitionSender
 from publisher.snapshot_messages import RowImages, SnapshotOrigin, make_repair_steps, make_step
 
 if TYPE_CHECKING:

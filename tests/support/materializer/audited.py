@@ -11,9 +11,9 @@ from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
 from cassandra_storage.unfiltered import write_row
 from cdc_common.clients.cassandra import PageUnreadableError, RawPage
 from cdc_common.messages.tables import canonical, digest, to_json
+from cdc_common.program.pace import Pace
 from materializer.commands.audit.first_look import SpanComparison, SpanResult, StateUnit
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
-from materializer.commands.audit.select import Pace
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT
 from materializer.fold.chunk import fold_chunk
 from materializer.job.plan import TableSchema

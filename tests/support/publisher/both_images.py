@@ -17,12 +17,13 @@ from cassandra_storage.sstable_reader import SSTableReader
 from cassandra_storage.sstable_versions import BIG, SSTableFormat, sstable_format
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, spans
 from cdc_common.messages import raw, tables
+from cdc_common.program.pace import Pace
 from dev.verify.fuzz.mutate import mutated
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table
 from publisher.snapshot.merged_table import MergedTable
-from publisher.snapshot.sending import Pace, PartitionSender
+from publisher.snapshot.sending import PartitionSender
 from publisher.snapshot_messages import RowImages, SnapshotOrigin
 from tests.support.cassandra_storage import sstable_builder
 
