@@ -97,8 +97,8 @@ docs-reference: install ## Write the pages of docs that are generated from the c
 
 dist: install ## Build into dist/: wheels (x86-64, arm64), archives with their own Python, two for Spark's executors; 10 min
 	@$(PY) -m dev.tools.distribution
-	@$(PY) -m materializer archive dist/materializer.tar.gz
-	@$(PY) -m transformer archive dist/transformer.tar.gz
+	@$(PY) -m materializer pack dist/materializer.tar.gz
+	@$(PY) -m transformer pack dist/transformer.tar.gz
 
 release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 release: install release-check dist ## Make a release in dist/: dist, sdist, bill of materials, checksums; uploads nothing; 12 min

@@ -17,7 +17,8 @@ from filler.status import status_metrics
 
 if TYPE_CHECKING:
     from cdc_common.clients.cassandra import Node
-    from cdc_common.settings import NodeSettings, Settings
+    from cdc_common.settings import NodeSettings
+    from filler.settings import Settings
 
 
 def run_filler(settings: Settings) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from cdc_common.program.cli import Program
-
-if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+from filler.settings import Settings
 
 main = Program(
     "cassandra-filler",
+    Settings,
     tables=("cassandra", "node", "filler", "log"),
     help="""
     Writes padding, so that commit log segments of a cluster with few writes fill up, and reach CDC, within a configured

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cdc_common.clients.cassandra import CassandraClient, Node
-    from cdc_common.settings import FillerSettings
+    from filler.settings import FillerSettings
 
 STRATEGY = "org.apache.cassandra.locator.NetworkTopologyStrategy"
 MEMBERS = "members"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from cdc_common.clients.cassandra import CassandraClient, Node
     from cdc_common.node.sizes import NodeSizes
-    from cdc_common.settings import Settings
     from filler.node import NodeWatch
+    from filler.settings import Settings
 
 CLUSTER_CHECK_SECONDS = 60.0  # between two checks of the datacenter's nodes and of cdc_enabled
 WARNING_SECONDS = 60.0

@@ -11,7 +11,7 @@ from filler.segments import SegmentFill, folder_bytes, newest_fill, segment_file
 
 if TYPE_CHECKING:
     from cdc_common.node.sizes import NodeSizes
-    from cdc_common.settings import Settings
+    from filler.settings import Settings
 
 
 class Measurement(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cdc_common.program.metrics import as_size, as_time, counters, gauges
+from cdc_common.program.metrics import as_lines, as_size, as_time, counters, gauges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def status_text(status: Status) -> str:
     ]
     if status.flushes:
         lines.append(("flushes", f"{status.flushes:,}"))
-    return "\n".join([*(f"{name:<9} {value}" for name, value in lines), _verdict(status)])
+    return "\n".join([*as_lines(lines), _verdict(status)])
 
 
 def _verdict(status: Status) -> str:

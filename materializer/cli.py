@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cdc_common.program.cli import Program, check_table
 from cdc_common.program.compiled import warn_if_not_compiled
 from materializer.commands.job_cli import add_job_commands, operations_flags
-
-if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+from materializer.settings import Settings
 
 main = Program(
     "cassandra-materializer",
+    Settings,
     tables=("cassandra", "kafka", "registry", "materializer", "log"),
     secrets_of=("kafka", "registry"),
     help="Turns raw messages into row changes. It is a Spark job.",

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
     from cassandra_storage.formats.commitlog.sections import Codecs
     from cdc_common.clients.cassandra import CassandraClient, Node
-    from cdc_common.settings import NodeSettings, Settings
+    from cdc_common.settings import NodeSettings
+    from publisher.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from cdc_common.program.cli import Program, check_table
+from publisher.settings import Settings
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from cdc_common.settings import Settings
     from publisher.commands.snapshot import Options
     from publisher.snapshot.records import Wanted
 
 main = Program(
     "cassandra-publisher",
+    Settings,
     tables=("cassandra", "kafka", "registry", "node", "publisher", "filler", "log"),
     help="""
     Reads a Cassandra node's commit log and sends every change of every table with cdc = true to Kafka, one message for

@@ -32,12 +32,12 @@ from publisher.upkeep.housekeeping import Housekeeping
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_common.settings import PublisherSettings
     from publisher.log.batch_reader import SplitEntries
     from publisher.log.tail import SegmentTail
     from publisher.monitoring.status_collector import StatusCollector
     from publisher.mutations.messages import DecodedMutation
     from publisher.parts import KafkaSide, NodeSide
+    from publisher.settings import PublisherSettings
     from publisher.waits import Waits
 
 SEGMENTS_AT_ONCE = 4

@@ -18,7 +18,7 @@ from publisher.topics.raw_topics import RawTopics
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_common.settings import Settings
+    from publisher.settings import Settings
 
 
 class OwnConnection(NamedTuple):

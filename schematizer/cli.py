@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from cdc_common.program.cli import Program
-
-if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+from schematizer.settings import Settings
 
 # The imports of the commands stand within them: --help and config need neither FastAPI nor SQLAlchemy.
 # ruff: noqa: PLC0415
 
 main = Program(
     "cassandra-schematizer",
+    Settings,
     tables=("cassandra", "kafka", "registry", "schematizer", "log"),
     secrets_of=("kafka", "schematizer"),
     help="The schema registry. It serves the API of Confluent's Schema Registry, and a catalogue of all schemas.",

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER, client_config
+from cdc_common.clients.kafka_admin import create_topic
 from cdc_common.clients.kafka_errors import explain
 
 if TYPE_CHECKING:
@@ -90,12 +91,4 @@ class RegistrationTopic:
             replication_factor=self._settings.replication_factor,
             config={"cleanup.policy": "compact"},
         )
-        try:
-            admin.create_topics([new], request_timeout=self._settings.connect_timeout_seconds)[self._topic].result(
-                self._settings.connect_timeout_seconds + 1
-            )
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-        except TimeoutError as error:
-            raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT, "no answer in time")) from error
+        create_topic(admin, new, self._settings.connect_timeout_seconds)

@@ -32,9 +32,9 @@ from schematizer.service import Catalogue
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from cdc_common.settings import SchematizerSettings, Settings
     from schematizer.measures.sampler import Measures
     from schematizer.security.tls import ServerCertificate
+    from schematizer.settings import SchematizerSettings, Settings
 
 _STOP_SECONDS = 5
 _BEAT_SECONDS = 1

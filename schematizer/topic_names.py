@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from cdc_common.messages.topics import versioned
 from schematizer.model.source_tables import Part, TopicKind
 
 DEFAULT_NAMESPACE = "default"
@@ -42,7 +43,7 @@ def parse_topic(name: str, pii_prefix: str = "") -> TopicName:
 
 def topic_name(namespace: str, source: str, version: int, prefix: str = "") -> str:
     """The name that parse_topic reads; `prefix` is the one of personal data, or empty."""
-    return f"{prefix}{namespace}.{source}" + (f"-v{version}" if version > 1 else "")
+    return versioned(f"{prefix}{namespace}.{source}", version)
 
 
 def parse_subject(subject: str) -> tuple[str, Part] | None:

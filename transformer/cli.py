@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cdc_common.program.cli import Program
 from materializer.commands.job_cli import add_job_commands, operations_flags
-
-if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+from transformer.settings import Settings
 
 main = Program(
     "cassandra-transformer",
+    Settings,
     tables=("kafka", "registry", "transformer", "log"),
     help="Transforms change topics into topics with other schemas. It is a Spark job.",
 )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import count, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from cdc_common.clients.registry import IncompatibleSchemaError
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import versions
 from transformer.derive import SOURCE_TOPIC
 from transformer.registered import Newest, Part, Registered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cdc_common.clients.registry import RegistryClient
     from transformer.definition import Place, Transformer
     from transformer.derive import Derived
@@ -32,7 +31,7 @@ class ConfluentCatalogue:
         self._registry.close()
 
     def topics(self, place: Place) -> list[str]:
-        return list(takewhile(lambda topic: self._registry.has(f"{topic}-value"), _versions(place)))
+        return list(takewhile(lambda topic: self._registry.has(f"{topic}-value"), versions(str(place))))
 
     def newest(self, topic: str) -> Newest | None:
         value = self._registry.latest(f"{topic}-value")
@@ -56,7 +55,7 @@ class ConfluentCatalogue:
         )
 
     def register(self, transformer: Transformer, derived: Derived) -> Registered:
-        for topic in _versions(transformer.target):
+        for topic in versions(str(transformer.target)):
             latest = self._registry.latest(f"{topic}-value")
             if latest is not None and latest[1].get(SOURCE_TOPIC) != derived.value_schema[SOURCE_TOPIC]:
                 continue
@@ -75,8 +74,3 @@ class ConfluentCatalogue:
     def _has_room(self, subject: str, schema: dict[str, Any]) -> bool:
         """Whether the subject has this schema, or none: a topic's key schema never changes."""
         return not self._registry.has(subject) or self._registry.lookup(subject, schema) is not None
-
-
-def _versions(place: Place) -> Iterator[str]:
-    """The names of the topic's versions, without an end."""
-    return (f"{place}-v{version}" if version > 1 else str(place) for version in count(1))

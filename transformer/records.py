@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdc_common.errors.codes import CdcError
-from cdc_common.settings import KafkaSettings, RegistrySettings, TransformerSettings
+from cdc_common.settings import KafkaSettings, RegistrySettings
 from materializer.records import Message, RawPartition, TopicShape
 from transformer.definition import Transformer
+from transformer.settings import TransformerSettings
 
 
 class SourceRecord(NamedTuple):

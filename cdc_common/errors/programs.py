@@ -1,12 +1,12 @@
-"""The codes that any program may report: settings, the local stack, Kafka (CDC-001 to 008, 020 to 024, 070)."""
+"""Codes of every program, and of the servers that the project itself starts."""
 
 from __future__ import annotations
 
 from cdc_common.errors.codes import Code
 from cdc_common.errors.explanation import Explanation
-from cdc_common.errors.links import COMPILED, KAFKA_ERRORS, KAFKA_RIGHTS, MEMORY, REBUILD
+from cdc_common.errors.links import COMPILED, MEMORY
 
-EXPLANATIONS = {
+EXPLANATIONS: dict[Code, Explanation] = {
     Code.CONFIG_UNKNOWN_KEY: Explanation(
         "Unknown setting",
         meaning="""cdc.toml, a `CDC_…__…` variable or `--set` names a table or a key that this version does not have.
@@ -79,57 +79,6 @@ EXPLANATIONS = {
         limited ({MEMORY}).""",
         fix="""If the data explain it, raise the limit and the alert's threshold. Otherwise note `cassandra-publisher
         status` and the log before you restart it, and report both.""",
-    ),
-    Code.KAFKA_UNREACHABLE: Explanation(
-        "Kafka unreachable",
-        meaning="""Kafka cannot do this now, and a later try heals it: no broker of `kafka.bootstrap_servers` answers,
-        or a leader or coordinator moves. A publisher exits at its very first start, because those settings may never
-        have worked. Later it waits, keeps its position, and continues by itself. In the materializer it is a warning
-        for the first minute.""",
-        cause=f"""The message has [Kafka's error]({KAFKA_ERRORS}). The brokers are down, the port is that of another
-        listener, or `kafka.security_protocol` does not fit the listener. If only the first connection works, see the
-        brokers' `advertised.listeners`: clients are sent to those addresses. Or a topic has to be created, and fewer
-        brokers are up than `kafka.replication_factor`. Or a topic was deleted.""",
-        fix="Start the brokers or correct the settings. Watch the room in `cdc_raw` until then.",
-    ),
-    Code.KAFKA_REFUSED: Explanation(
-        "Kafka request refused",
-        meaning=f"""A broker refused a request; the message has [its error]({KAFKA_ERRORS}) and what to do. Positions
-        have not moved past it. In the publisher the table waits (CDC-061). In the materializer the topic or raw
-        partition stops and resumes by itself. A program exits if it cannot do anything without the answer.""",
-        cause="""Authentication failed, a right is missing, a message is larger than the topic allows, or a setting is
-        wrong. A *fenced* producer was replaced by a newer one for the same partition, which is normal, unless a second
-        job has the same `materializer.group_id`.""",
-        fix=f"""As the message says: correct the {KAFKA_RIGHTS} or the brokers' limits (`max.message.bytes`,
-        `min.insync.replicas`). If the program has ended, start it again.""",
-    ),
-    Code.TOPIC_SETTINGS: Explanation(
-        "Wrong topic settings",
-        meaning="""A topic lacks a setting that correctness needs. Raw topics need
-        `message.timestamp.type=LogAppendTime`: expiry and purging trust the brokers' clock only. The tables topic needs
-        compaction. A publisher checks raw topics once a minute; the table of a wrong one waits (CDC-061).""",
-        cause="Another client created, recreated or altered the topic.",
-        fix=f"""Alter the topic with `kafka-configs.sh` as the message says. Messages that were written with producers'
-        timestamps keep them: if the topic was in use, {REBUILD}.""",
-    ),
-    Code.TOPIC_NAMES_COLLIDE: Explanation(
-        "Colliding topic names",
-        meaning="""Two topics would differ only in `.` and `_`. Kafka's metrics do not distinguish these, so its brokers
-        refuse the second topic. The table whose topic cannot be created waits (CDC-061). In the materializer it
-        stops.""",
-        cause="Two tables have such names, for example `shop.a_b` and `shop_a.b`. The message names both.",
-        fix="""Set `cdc = false` on the table that waits, or drop it: what the log still has of it is skipped. Or do so
-        with the other one and delete its topics. A `kafka.topic_prefix` without `_` avoids some collisions.""",
-    ),
-    Code.TOPIC_PREFIX_TAKEN: Explanation(
-        "Topic prefix of another Cassandra cluster",
-        meaning="""Two Cassandra clusters publish under one `kafka.topic_prefix`, so tables of the same name would share
-        topics. A publisher that finds another cluster's schemas in `<prefix>.tables` does not start and sends nothing.
-        If both started at the same moment, the materializer stops the tables that both have.""",
-        cause="""Both have the same prefix; or this cluster has a new `cluster_name`, which identifies a cluster. Two
-        clusters of the same name cannot be distinguished.""",
-        fix="""Give each cluster its own prefix, in the settings of its publishers, fillers and materializer. If raw
-        topics have rows of both, start both again under new prefixes.""",
     ),
     Code.SERVER_FAILED: Explanation(
         "Local stack server failed",

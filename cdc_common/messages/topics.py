@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from struct import unpack_from
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +30,17 @@ def change_topic(prefix: str, keyspace: str, table: str, version: int = 1) -> st
 
     Kafka does not distinguish '.' and '_', and Cassandra's names have no '-', so no other table's topic collides.
     """
-    return f"{prefix}.{keyspace}.{table}" + (f"-v{version}" if version > 1 else "")
+    return versioned(f"{prefix}.{keyspace}.{table}", version)
+
+
+def versioned(topic: str, version: int) -> str:
+    """The name of a version of a topic: the first has the plain name."""
+    return f"{topic}-v{version}" if version > 1 else topic
+
+
+def versions(topic: str) -> Iterator[str]:
+    """The names of a topic's versions, without an end. The next version is the first that no registry or broker has."""
+    return (versioned(topic, version) for version in count(1))
 
 
 def tables_topic(prefix: str) -> str:

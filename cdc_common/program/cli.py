@@ -1,6 +1,6 @@
 """What the command lines of all programs share: each program's cli.py is a Program and its commands.
 
-    main = Program("cassandra-schematizer", tables=("schematizer", "log"), help="…")
+    main = Program("cassandra-schematizer", Settings, tables=("schematizer", "log"), help="…")
 
     @main.program_command("serve", flags={"--port": "schematizer.port"})
     def serve(settings: Settings) -> None: …
@@ -25,9 +25,10 @@ import structlog
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.logs import configure_logging
-from cdc_common.settings import Settings
 from cdc_common.settings.describe import mask_password_options, mask_url, setting, settings_of, value_text
 from cdc_common.settings.load import DEFAULT_ORIGIN, Loaded, load_settings
+from cdc_common.settings.shared import Settings
+from cdc_common.settings.tables import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,19 +44,22 @@ _LOG_FLAGS = {"--log-format": "log.format", "--log-level": "log.level"}
 
 
 class Program(click.Group):
-    """The console script of a program; `tables` are the tables of cdc.toml that it uses. `secrets_of`: those whose
-    secrets every command needs, by default all of them.
+    """The console script of a program. `settings`: the class of the settings that its commands get. `tables` are the
+    tables of cdc.toml that `config show` prints. `secrets_of`: those whose secrets every command needs, by default all
+    of them.
     """
 
     def __init__(
         self,
         name: str,
+        settings: type[Settings] = Settings,
         *,
         tables: Sequence[str],
         secrets_of: Sequence[str] | None = None,
         help: str,  # noqa: A002 - click's own name
     ) -> None:
         super().__init__(name, help=inspect.cleandoc(help), params=_common_options())
+        self.settings = settings
         self.tables = tuple(tables)
         self.secrets_of = self.tables if secrets_of is None else tuple(secrets_of)
         click.version_option(package_name="cassandra-cdc-materializer", prog_name=name)(self)
@@ -85,7 +89,7 @@ class Program(click.Group):
                     needed = self.secrets_of if secrets_of is None else secrets_of
                     loaded = load_from_context(click.get_current_context(), needed)
                     configure_logging(loaded.settings.log)
-                    function(loaded.settings, **arguments)
+                    function(loaded.of(self.settings), **arguments)
 
             command = click.Command(
                 name,
@@ -314,9 +318,7 @@ def _check(secrets_of: Sequence[str]) -> None:
 def _show(tables: Sequence[str], secrets_of: Sequence[str], *, everything: bool, as_json: bool) -> None:
     with reported_errors():
         loaded = load_from_context(click.get_current_context(), secrets_of)
-        shown = (
-            list(Settings.model_fields) if everything else [table for table in Settings.model_fields if table in tables]
-        )
+        shown = [table for table in TABLES if everything or table in tables]
         if as_json:
             click.echo(json.dumps(_values_as_json(loaded, shown), indent=2, ensure_ascii=False))
         else:

@@ -40,6 +40,13 @@ def summary(name: str, text: str, count: int, total: float) -> Metric:
     return SummaryMetricFamily(name, text, count, total)
 
 
+def as_lines(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each (name, text), with the texts below each other."""
+    named = list(rows)
+    width = max(len(name) for name, _ in named)
+    return [f"{name:<{width}}  {text}" for name, text in named]
+
+
 def as_size(count: float) -> str:
     """A number of bytes as text."""
     return f"{count / MIB:,.1f} MiB"

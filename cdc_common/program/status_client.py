@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -13,7 +13,14 @@ from cdc_common.program.operations import JSON_TYPE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdc_common.settings import FillerSettings, JobSettings, PublisherSettings
+    class HasOperations(Protocol):
+        """The settings of a program with an operations port."""
+
+        @property
+        def operations_address(self) -> str: ...
+        @property
+        def operations_port(self) -> int: ...
+
 
 _SECONDS = 5.0
 
@@ -22,7 +29,7 @@ T = TypeVar("T")
 
 def fetch_status(
     program: str,
-    settings: PublisherSettings | FillerSettings,
+    settings: HasOperations,
     text: Callable[[dict[str, Any]], str],
     *,
     as_json: bool,
@@ -35,7 +42,7 @@ def fetch_status(
 
 def ask(
     program: str,
-    settings: PublisherSettings | FillerSettings | JobSettings,
+    settings: HasOperations,
     path: str,
     read: Callable[[bytes], T],
     names: Sequence[str] | None = None,

@@ -1,47 +1,29 @@
-"""The settings of all programs: one TOML file, `cdc.toml`, overridden by the environment and then by flags.
+"""The settings: one TOML file, `cdc.toml`, overridden by the environment and then by flags.
 
-This package is the only place that defines a setting, its default and its meaning. configuration.md is generated
-from it. There is one module for each program, and `shared` for what several programs use.
+A table of cdc.toml is a class of settings: it has each key with its default and its meaning, and configuration.md is
+generated from it. The tables that several programs read are in `shared` and `job`; a program's own table is in its
+module `settings`. `tables` lists all of them by name. `load` reads the sources, and refuses every name and value that
+no table knows. Each program reads the tables of its own class `Settings`, which adds to the shared one.
 """
 
 from __future__ import annotations
 
-from cdc_common.settings.base import Table
-from cdc_common.settings.filler import FillerSettings
 from cdc_common.settings.job import JobSettings
-from cdc_common.settings.materializer import MaterializerSettings
-from cdc_common.settings.publisher import PublisherSettings
-from cdc_common.settings.schematizer import SchematizerSettings
-from cdc_common.settings.shared import CassandraSettings, KafkaSettings, LogSettings, NodeSettings, RegistrySettings
-from cdc_common.settings.transformer import TransformerSettings
-
-
-class Settings(Table):
-    """All of cdc.toml."""
-
-    cassandra: CassandraSettings = CassandraSettings()
-    kafka: KafkaSettings = KafkaSettings()
-    registry: RegistrySettings = RegistrySettings()
-    node: NodeSettings = NodeSettings()
-    publisher: PublisherSettings = PublisherSettings()
-    filler: FillerSettings = FillerSettings()
-    materializer: MaterializerSettings = MaterializerSettings()
-    transformer: TransformerSettings = TransformerSettings()
-    schematizer: SchematizerSettings = SchematizerSettings()
-    log: LogSettings = LogSettings()
-
+from cdc_common.settings.shared import (
+    CassandraSettings,
+    KafkaSettings,
+    LogSettings,
+    NodeSettings,
+    RegistrySettings,
+    Settings,
+)
 
 __all__ = [
     "CassandraSettings",
-    "FillerSettings",
     "JobSettings",
     "KafkaSettings",
     "LogSettings",
-    "MaterializerSettings",
     "NodeSettings",
-    "PublisherSettings",
     "RegistrySettings",
-    "SchematizerSettings",
     "Settings",
-    "TransformerSettings",
 ]

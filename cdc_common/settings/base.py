@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_origin
+from typing import TYPE_CHECKING, NamedTuple, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_common.settings.shared import Settings
+
+
+class Conflict(NamedTuple):
+    """A setting `table.key` that is valid by itself and has no effect beside others: why, and how to fix it."""
+
+    name: str
+    why: str
+    fix: str
 
 
 class Table(BaseModel):
@@ -28,3 +41,7 @@ class Table(BaseModel):
         if isinstance(value, str) and get_origin(field.annotation) is list:
             return [item.strip() for item in value.split(",") if item.strip()]
         return value
+
+    def conflicts(self, shared: Settings) -> Iterator[Conflict]:  # noqa: ARG002 - most tables have none
+        """The settings of this table that are refused beside each other or beside the shared tables."""
+        yield from ()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from uuid import UUID
 
 import annotated_types
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
-from cdc_common.settings import Settings
+from cdc_common.settings.tables import TABLES, table_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,20 +106,12 @@ def mask_url(url: str) -> str:
     return _URL_PARAMETER.sub(r"\1***", _URL_PASSWORD.sub(r"\1***@", url))
 
 
-def table_model(table: str) -> type[BaseModel]:
-    """The class of one table of Settings."""
-    model = Settings.model_fields[table].annotation
-    assert isinstance(model, type)
-    assert issubclass(model, BaseModel)
-    return model
-
-
 def settings_of(table: str) -> list[Setting]:
-    return [_setting(table, key, field) for key, field in table_model(table).model_fields.items()]
+    return [_setting(table, key, field) for key, field in table_class(table).model_fields.items()]
 
 
 def all_settings() -> Iterator[Setting]:
-    for table in Settings.model_fields:
+    for table in TABLES:
         yield from settings_of(table)
 
 

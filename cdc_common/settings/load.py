@@ -10,34 +10,44 @@ import json
 import os
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr, ValidationError, create_model
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import Settings
 from cdc_common.settings.combinations import check_combinations
 from cdc_common.settings.describe import ENVIRONMENT_PREFIX, Setting, all_settings, mask_url, setting, settings_of
 from cdc_common.settings.secret_file import read_secret
+from cdc_common.settings.shared import Settings
+from cdc_common.settings.tables import TABLES, all_tables
+
+if TYPE_CHECKING:
+    from cdc_common.settings.base import Table
 
 DEFAULT_FILE = Path("cdc.toml")
 FILE_VARIABLE = "CDC_CONFIG"
 DEFAULT_ORIGIN = "default"
 
+S = TypeVar("S", bound=Settings)
 Values = dict[str, Any]
 """Table → key → value, as a source gives them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings, the file they came from, and the origin of each value by its name `table.key`."""
+    """All tables (all_tables), the origin of each value by its name `table.key`, and the file they came from."""
 
-    settings: Settings
+    settings: Any
     origins: dict[str, str]
     file: Path | None
+
+    def of(self, kind: type[S]) -> S:
+        """The tables that a program reads."""
+        return kind.model_validate({table: getattr(self.settings, table) for table in kind.model_fields})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +62,24 @@ class _Layer:
         return self.origin_names.get(name, self.origin)
 
 
-class _Sources(BaseSettings, Settings):
-    """Settings as the sources of pydantic-settings require them; never instantiated."""
-
+class _Prefixed(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter="__", enable_decoding=False, extra="forbid"
     )
+
+
+@cache
+def _sources() -> type[BaseSettings]:
+    """All tables as the sources of pydantic-settings require them; never instantiated."""
+    bases = cast("tuple[type[BaseSettings], ...]", (_Prefixed, all_tables()))
+    return create_model("Sources", __base__=bases)
 
 
 def load_settings(
     file: Path | None,
     overrides: Mapping[str, object],
     flag_names: Mapping[str, str] | None = None,
-    secrets_of: Collection[str] = tuple(Settings.model_fields),
+    secrets_of: Collection[str] = tuple(TABLES),
 ) -> Loaded:
     """The settings of the file, the environment and the overrides.
 
@@ -85,10 +100,9 @@ def load_settings(
         for table, values in layer.values.items():
             merged.setdefault(table, {}).update(values)
             origins.update({f"{table}.{key}": layer.origin_of(f"{table}.{key}") for key in values})
-    settings = Settings.model_validate(merged)
-    check_combinations(settings, origins)
-    settings = _with_secret_files(settings, origins, secrets_of)
-    return Loaded(settings, origins, path)
+    loaded = Loaded(all_tables().model_validate(merged), origins, path)
+    check_combinations(loaded.of(Settings), (getattr(loaded.settings, table) for table in TABLES), origins)
+    return replace(loaded, settings=_with_secret_files(loaded.settings, origins, secrets_of))
 
 
 def _settings_file(given: Path | None) -> Path | None:
@@ -108,7 +122,7 @@ def _settings_file(given: Path | None) -> Path | None:
 
 def _file_layer(path: Path) -> _Layer:
     try:
-        source = TomlConfigSettingsSource(_Sources, path)
+        source = TomlConfigSettingsSource(_sources(), path)
     except tomllib.TOMLDecodeError as error:
         raise CdcError(Code.CONFIG_FILE, f"{path} is not valid TOML: {error}.", "Correct that line.") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -127,7 +141,7 @@ def _environment_layer() -> _Layer:
     }
     _check_underscores()
     names = {f"{table}.{key}": f"environment {variable}" for variable, (table, key) in variables.items()}
-    values: Values = EnvSettingsSource(_Sources)()
+    values: Values = EnvSettingsSource(_sources())()
     for variable, (table, key) in variables.items():
         # The source omits unknown tables. They are added here, so that the error can name them.
         values.setdefault(table, {}).setdefault(key, os.environ[variable])
@@ -157,7 +171,7 @@ def _flags_layer(overrides: Mapping[str, object], flag_names: Mapping[str, str])
 
 def _check_names(layer: _Layer) -> None:
     for table, values in layer.values.items():
-        if table not in Settings.model_fields:
+        if table not in TABLES:
             keys = list(values) if isinstance(values, dict) else []
             raise _unknown(layer, table, keys[0] if keys else "")
         if not isinstance(values, dict):
@@ -177,7 +191,7 @@ def _unknown(layer: _Layer, table: str, key: str) -> CdcError:
     origin = layer.origin_of(name)
     nearest = _nearest(table, key)
     if nearest is None:
-        fix = f"Remove it; the tables are {', '.join(Settings.model_fields)} (see docs/reference/configuration.md)."
+        fix = f"Remove it; the tables are {', '.join(TABLES)} (see docs/reference/configuration.md)."
     elif origin.startswith("environment"):
         fix = f"Did you mean {nearest.environment_name}? Rename or remove it."
     else:
@@ -190,7 +204,7 @@ def _nearest(table: str, key: str) -> Setting | None:
     same key in another table, a similar key of the same table, a similar name.
     """
     by_name = {each.name: each for each in all_settings()}
-    close_tables = difflib.get_close_matches(table, Settings.model_fields, n=1, cutoff=0.7)
+    close_tables = difflib.get_close_matches(table, TABLES, n=1, cutoff=0.7)
     by_key = {each.key: each for each in settings_of(close_tables[0])} if close_tables else {}
     longer = [known for own_key, known in by_key.items() if key and own_key.startswith(key)]
     same = [known for known in by_name.values() if known.key == key]
@@ -203,9 +217,9 @@ def _check_values(layer: _Layer) -> None:
     """A file has types, so it is validated strictly. Variables and flags are text, so their values are converted."""
     try:
         if layer.origin in ("environment", "--set"):
-            Settings.model_validate(layer.values)
+            all_tables().model_validate(layer.values)
         else:
-            Settings.model_validate_json(json.dumps(layer.values, default=lambda _: {}), strict=True)
+            all_tables().model_validate_json(json.dumps(layer.values, default=lambda _: {}), strict=True)
     except ValidationError as error:
         # Without the cause: pydantic's message repeats the input, which may be a secret.
         raise _invalid(layer, error) from None
@@ -224,8 +238,8 @@ def _invalid(layer: _Layer, error: ValidationError) -> CdcError:
     )
 
 
-def _with_secret_files(settings: Settings, origins: dict[str, str], tables: Collection[str]) -> Settings:
-    """The settings, with each secret `x` of these tables read from its `x_file` if that is set."""
+def _with_secret_files(settings: Table, origins: dict[str, str], tables: Collection[str]) -> Table:
+    """All tables, with each secret `x` of these tables read from its `x_file` if that is set."""
     updates: dict[str, Any] = {}
     for secret in all_settings():
         file_name = f"{secret.name}_file"

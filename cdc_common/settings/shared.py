@@ -186,3 +186,13 @@ class LogSettings(Table):
     level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="Lowest level that is logged.")
     ] = "info"
+
+
+class Settings(Table):
+    """The tables of cdc.toml that all programs know. A program's own Settings adds the others that it reads."""
+
+    cassandra: CassandraSettings = CassandraSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    registry: RegistrySettings = RegistrySettings()
+    node: NodeSettings = NodeSettings()
+    log: LogSettings = LogSettings()

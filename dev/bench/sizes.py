@@ -27,7 +27,7 @@ from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.messages import raw
 from cdc_common.messages.tables import message_key, to_json
-from cdc_common.settings import KafkaSettings, MaterializerSettings
+from cdc_common.settings import KafkaSettings
 from dev.bench.hot_paths import SCHEMA_ID, raw_message
 from dev.bench.raw_forms import EPOCH, Case, compress, own_columns, record_batches, table_of, value_of
 from dev.bench.state import RAW, Swallow
@@ -37,6 +37,7 @@ from materializer.exactly_once.resources import Resources
 from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.job.wiring import state_settings, task_settings
 from materializer.records import RawRecord
+from materializer.settings import MaterializerSettings
 from materializer.store.checkpointed_state import CheckpointedState
 from materializer.store.checkpoints import CheckpointStore
 from materializer.store.object_store import ObjectStore

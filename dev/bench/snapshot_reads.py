@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
-from cdc_common.settings import CassandraSettings, PublisherSettings, Settings
+from cdc_common.settings import CassandraSettings
 from dev.bench import segments
 from dev.bench.processes import wait_until_idle
 from dev.bench.results import Figures, report
@@ -40,6 +40,7 @@ from dev.local_stack.servers.kafka import KafkaBroker
 from dev.local_stack.servers.programs import Program
 from dev.verify.snapshot.progress import pass_present_log
 from publisher.commands.snapshot import Options, request_snapshot
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.records import Records
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING
 from cassandra_storage.formats.schema.cql_schema import parse_schema
 from cassandra_storage.formats.sstable.file_name import parse_table_folder
 from cdc_common.messages import raw, tables
+from cdc_common.program.pace import Pace
 from cdc_common.settings import KafkaSettings
 from dev.bench.processes import MB
 from dev.bench.snapshot import CORE_STEPS, Step, create_statement
@@ -27,7 +28,7 @@ from publisher.kafka.sender import Sender
 from publisher.snapshot.link import Link
 from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.messages import RowImages, SnapshotOrigin
-from publisher.snapshot.sending import Pace, PartitionSender
+from publisher.snapshot.sending import PartitionSender
 from publisher.tables.node_schema import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 

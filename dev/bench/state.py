@@ -23,7 +23,7 @@ from cassandra_storage.formats.rows.byte_comparable import clustering_encoder
 from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.tables import message_key, to_json
-from cdc_common.settings import KafkaSettings, MaterializerSettings
+from cdc_common.settings import KafkaSettings
 from materializer.exactly_once.partition_task import PartitionTask
 from materializer.exactly_once.position import Position
 from materializer.exactly_once.resources import Resources
@@ -33,6 +33,7 @@ from materializer.job.wiring import state_settings, task_settings
 from materializer.records import RawPartition
 from materializer.rows.keys import FACTS_SECTION, PARTITION, ROWS_SECTION, partition_prefix
 from materializer.rows.partition_state import decode_facts, encode_facts
+from materializer.settings import MaterializerSettings
 from materializer.store.changelog import Changelog, Head
 from materializer.store.checkpointed_state import CheckpointedState
 from materializer.store.checkpoints import CheckpointStore

@@ -243,9 +243,7 @@ def _measure(version: Path, load: Load, settings: dict[str, str], seconds: float
     """Measures the code in a folder."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cdc-bench-tables-")))
-        has_watermarks = any(
-            (version / place / "watermarks.py").exists() for place in ("cdc_messages", "cdc_common/messages")
-        )
+        has_watermarks = any(version.glob("cdc_*/**/watermarks.py"))
         registry = Registry(folder / "registry.db").start()
         stack.callback(registry.stop)
         broker = _start_broker(stack, folder, load, has_watermarks=has_watermarks)

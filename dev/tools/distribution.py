@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import click
 
+from cdc_common.errors.reference import PROGRAM_PACKAGES
+from cdc_common.settings.tables import TABLES
 from dev.local_stack.process.paths import local_folder, project_root
 
 ROOT = project_root()
@@ -38,6 +40,10 @@ EXTRAS = (*sorted(set(PROGRAMS.values())), "postgresql")
 """What is packed into the archives. Each program takes what it imports."""
 SHARED = ("cassandra_storage", "cdc_common", "cdc_native")
 HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects", "alembic", "sqlglot.dialects")
+# The settings and the error pages of every program, which what all share imports by name.
+BY_NAME = sorted(
+    {place.partition(":")[0] for place in TABLES.values()} | {f"{program}.error_pages" for program in PROGRAM_PACKAGES}
+)
 DRIVERS = {"schematizer": ("psycopg", "psycopg_binary")}
 # Modules that are read as files.
 FILES = {"schematizer": ("schematizer.model.migrations", "schematizer.watson")}
@@ -141,6 +147,7 @@ def make_archive(python: Path, program: str, project: Project) -> Path:
 def _options(program: str, main_package: str, folder: Path) -> list[str]:
     hidden = [option for package in HIDDEN for option in ("--collect-submodules", package)]
     hidden += [option for package in DRIVERS.get(main_package, ()) for option in ("--collect-submodules", package)]
+    hidden += [option for module in BY_NAME for option in ("--hidden-import", module)]
     # The project's packages that are imported within functions, when they are needed.
     own = [option for package in (*SHARED, main_package) for option in ("--collect-submodules", package)]
     work = ["--distpath", str(folder / "made"), "--workpath", str(folder / "work"), "--specpath", str(folder)]

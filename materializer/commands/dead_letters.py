@@ -22,9 +22,10 @@ from materializer.output.dead_letters import unresolved_dead_letters
 from materializer.records import Message, RawRecord, UnreadableError
 
 if TYPE_CHECKING:
-    from cdc_common.settings import KafkaSettings, Settings
+    from cdc_common.settings import KafkaSettings
     from materializer.output.dead_letters import UnresolvedDeadLetter
     from materializer.rows.catalog import TableCatalog
+    from materializer.settings import Settings
 
 
 def list_dead_letters(settings: Settings, table: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The commands that each Spark job has: status, retry and archive."""
+"""The commands that each Spark job has: status, retry and pack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cdc_common.program.cli import Program
-    from cdc_common.settings import Settings
+    from materializer.settings import Settings
 
 
 def operations_flags(job: str) -> dict[str, str]:
@@ -62,12 +62,12 @@ def add_job_commands(
         retry_now(job, getattr(settings, job), partitions, advice)
 
     @program.command(
-        "archive",
+        "pack",
         params=[
             click.Argument(["target"], metavar="FILE.tar.gz", type=click.Path(path_type=Path, dir_okay=False)),
         ],
     )
-    def archive(target: Path) -> None:
+    def pack(target: Path) -> None:
         """Packs this program for Spark's executors.
 
         The archive is a Python environment for spark-submit's --archives. The executors' machines need the same

@@ -25,9 +25,9 @@ from materializer.store.versions import NOTHING, next_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cdc_common.settings import Settings
     from materializer.exactly_once.position import Position
     from materializer.records import RawPartition
+    from materializer.settings import Settings
     from materializer.store.changelog import Head
 
 _TRIES = 5  # the job's worker may take a raw partition back while it is marked

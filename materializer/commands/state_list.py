@@ -18,7 +18,7 @@ from materializer.store.checkpoints import CheckpointStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_common.settings import Settings
+    from materializer.settings import Settings
 
 _COLUMNS = ("partition", "version", "offset", "lag", "changelogs", "bytes", "snapshots", "bytes")
 

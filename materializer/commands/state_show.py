@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cassandra_storage.formats.types.marshal import CqlType
-    from cdc_common.settings import Settings
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
+    from materializer.settings import Settings
 
 _INTEGERS = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 

@@ -17,8 +17,8 @@ from materializer.store.versions import NOTHING, MissingVersionError, plan_resto
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdc_common.settings import Settings
     from materializer.records import RawPartition
+    from materializer.settings import Settings
 
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from materializer.store.rocksdb import open_local_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_common.settings import MaterializerSettings, Settings
     from materializer.exactly_once.position import Position
+    from materializer.settings import MaterializerSettings, Settings
     from materializer.store.object_store import ObjectStore
     from materializer.store.rocksdb import LocalStore
 

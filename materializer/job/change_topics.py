@@ -6,7 +6,7 @@ gets a new version of the topic. The registry remembers which schema belongs to 
 
 from __future__ import annotations
 
-from itertools import count, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
@@ -15,7 +15,7 @@ from cdc_common.clients.registry import IncompatibleSchemaError
 from cdc_common.errors.codes import Code
 from cdc_common.messages.envelope import schema_text
 from cdc_common.messages.tables import from_json
-from cdc_common.messages.topics import change_topic
+from cdc_common.messages.topics import change_topic, versions
 from materializer.job.avro_schemas import AvroSchemas, avro_schemas, can_follow
 from materializer.job.plan import ChangeTopic
 
@@ -152,5 +152,4 @@ class ChangeTopics:
         return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
 
     def _topic_names(self, table: TableMetadata) -> Iterator[str]:
-        """The names of the topic's versions, without an end."""
-        return (change_topic(self._prefix, table.keyspace, table.name, version) for version in count(1))
+        return versions(change_topic(self._prefix, table.keyspace, table.name))

@@ -21,10 +21,10 @@ from materializer.store.versions import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cdc_common.settings import MaterializerSettings
     from materializer.exactly_once.position import Position
     from materializer.job.plan import BatchPlan
     from materializer.records import RawPartition
+    from materializer.settings import MaterializerSettings
     from materializer.store.unused import DiskUse
 
 _logger = structlog.get_logger(__name__)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_common.settings import KafkaSettings, MaterializerSettings
+from cdc_common.settings import KafkaSettings
 from materializer.job.processor import table_processor
 from materializer.records import RawPartition, TopicShape
+from materializer.settings import MaterializerSettings
 
 if TYPE_CHECKING:
     from materializer.exactly_once.processor import Processor

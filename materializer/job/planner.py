@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from cdc_common.settings import Settings
     from materializer.job.change_topics import Registry
     from materializer.job.plan import ChangeTopic, TableSchema
     from materializer.records import RawPartition, TopicShape
+    from materializer.settings import Settings
 
 Positions: TypeAlias = "Mapping[RawPartition, Position | CdcError | None]"
 

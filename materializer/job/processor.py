@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cassandra_storage.formats.schema.tables import TableMetadata
-    from cdc_common.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
     from materializer.records import Change, Message, RawPartition, RawRecord, Rest
     from materializer.rows.overlay import StateReader
     from materializer.rows.published import Published
+    from materializer.settings import MaterializerSettings
 
 _ROWS_TO_MESSAGES = 4  # bytes of rows that a chunk may read for each byte of raw messages that it may have
 

@@ -26,11 +26,11 @@ from materializer.job.wiring import object_store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_common.settings import Settings
     from materializer.job.plan import BatchPlan
     from materializer.job.streaming import StreamingWorkers
     from materializer.job.worker_loop import TaskResult
     from materializer.records import RawPartition
+    from materializer.settings import Settings
 
 _RETRY_SECONDS = 0.5
 

@@ -23,21 +23,20 @@ from packaging.utils import canonicalize_name
 from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 OWN = "cassandra-cdc-materializer"
-OWN_PACKAGES = {
-    "materializer": ("cassandra_storage", "cdc_common", "cdc_native", "materializer"),
-    "transformer": (
-        "cassandra_storage",
-        "cdc_common",
-        "cdc_native",
-        "materializer",
-        "schematizer",
-        "transformer",
-    ),
-}
-"""Our packages that a program's workers import, by the program's extra."""
+OWN_PACKAGES = (
+    "cassandra_storage",
+    "cdc_common",
+    "cdc_native",
+    "filler",
+    "materializer",
+    "publisher",
+    "schematizer",
+    "transformer",
+)
+"""Our packages. A job reads cdc.toml, whose tables belong to all programs."""
 _THIS = "materializer/job/spark_archive.py"
 _OF_SPARK = frozenset({"pyspark"})
 _COMPRESSION = 4  # 9, the default, takes five times the CPU for 4 % less
@@ -56,7 +55,7 @@ def write_archive(target: Path, program: str = "materializer") -> int:
             tarfile.open(part, "w:gz", compresslevel=_COMPRESSION) as archive,
             tempfile.TemporaryDirectory(prefix="cassandra-materializer-") as folder,
         ):
-            _build_environment(Path(folder), needed, OWN_PACKAGES[program])
+            _build_environment(Path(folder), needed)
             archive.add(folder, ".")
         part.replace(target)
     except OSError as error:
@@ -102,14 +101,14 @@ def _installed(name: str, program: str) -> Distribution:
         ) from error
 
 
-def _build_environment(folder: Path, needed: dict[str, Distribution], own: Iterable[str]) -> None:
+def _build_environment(folder: Path, needed: dict[str, Distribution]) -> None:
     """A virtual environment. It finds its packages relative to its `bin/python`, so it can be moved."""
     venv.EnvBuilder(symlinks=True).create(folder)
     base = str(folder)
     packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": base, "platbase": base}))
     for one in needed.values():
         _copy_distribution(one, packages)
-    _copy_own(packages, own)
+    _copy_own(packages)
 
 
 def _copy_distribution(of: Distribution, packages: Path) -> None:
@@ -120,13 +119,13 @@ def _copy_distribution(of: Distribution, packages: Path) -> None:
             _copy(Path(str(file.locate())), packages / path)
 
 
-def _copy_own(packages: Path, names: Iterable[str]) -> None:
+def _copy_own(packages: Path) -> None:
     """Copy our packages from the place that they are imported from, with the metadata that have their version."""
     own = distribution(OWN)
     if own.read_text("RECORD") is not None and Path(str(own.locate_file(_THIS))) == Path(__file__):
         _copy_distribution(own, packages)
         return
-    for name in names:  # of an editable installation
+    for name in OWN_PACKAGES:  # of an editable installation
         spec = importlib.util.find_spec(name)
         assert spec is not None
         assert spec.origin is not None

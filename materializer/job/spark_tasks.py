@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from cdc_common.settings import MaterializerSettings
+    from materializer.settings import MaterializerSettings
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -15,9 +15,9 @@ from materializer.job.wiring import object_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from cdc_common.settings import Settings
     from materializer.job.change_topics import Registry
     from materializer.job.plan import ChangeTopic, TableSchema
+    from materializer.settings import Settings
 
 
 class TopicFinder(Protocol):

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from cdc_common.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.job.plan import BatchPlan
     from materializer.records import RawPartition
+    from materializer.settings import MaterializerSettings
     from materializer.store.rocksdb import LocalStore
     from materializer.store.snapshots import Run
     from materializer.store.unused import DiskUse

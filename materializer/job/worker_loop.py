@@ -36,10 +36,11 @@ from materializer.store.snapshots import in_background
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cdc_common.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.exactly_once.position import Position
     from materializer.job.plan import Assignment, BatchPlan, TopicPlan
     from materializer.records import RawRecord
+    from materializer.settings import MaterializerSettings
     from materializer.store.unused import DiskUse
 
 _logger = structlog.get_logger(__name__)

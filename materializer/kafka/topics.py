@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from cdc_common.clients.kafka import logged_admin
+from cdc_common.clients.kafka_admin import answer_of, create_topic, partition_counts, topic_settings
 from cdc_common.clients.kafka_errors import is_transient
 from cdc_common.errors.codes import CdcError, Code
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
@@ -43,8 +44,7 @@ class Topics:
     def partition_counts(self) -> dict[str, int]:
         """The number of partitions of each topic."""
         with self._errors("list the topics"):
-            topics = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).topics
-            return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
+            return partition_counts(self._admin, self._settings.connect_timeout_seconds)
 
     def shapes(self, topics: Collection[str]) -> dict[str, TopicShape]:
         """The present partition count and id of each of these topics."""
@@ -86,7 +86,7 @@ class Topics:
             answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked) if asked else {}
             for at, answer in answers.items():
                 try:
-                    found[RawPartition(at.topic, at.partition)] = _answer_of(answer).offset
+                    found[RawPartition(at.topic, at.partition)] = answer_of(answer, TIMEOUT).offset
                 except KafkaException as error:
                     if not is_transient(error.args[0]):
                         raise
@@ -125,7 +125,7 @@ class Topics:
             brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
         resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
         try:
-            settings: dict[str, Any] = _answer_of(self._admin.describe_configs([resource])[resource])
+            settings: dict[str, Any] = answer_of(self._admin.describe_configs([resource])[resource], TIMEOUT)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
                 raise
@@ -138,13 +138,13 @@ class Topics:
         """The errors of raw topics: TOPIC_SETTINGS unless the brokers set the timestamps, or why that is not known."""
         errors: dict[str, CdcError] = {}
         for first in range(0, len(topics), _AT_ONCE):
-            resources = [ConfigResource(ResourceType.TOPIC, each) for each in topics[first : first + _AT_ONCE]]
-            for resource, answer in self._admin.describe_configs(resources).items():
+            for topic, answer in topic_settings(self._admin, topics[first : first + _AT_ONCE]):
                 try:
-                    with self._errors(f"read the settings of {resource.name}"):
-                        _check_timestamps(resource.name, _answer_of(answer))
+                    with self._errors(f"read the settings of {topic}"):
+                        settings = answer_of(answer, TIMEOUT)
+                        _check_timestamps(topic, settings)
                 except CdcError as error:
-                    errors[resource.name] = error
+                    errors[topic] = error
         return errors
 
     def make_change_topic(
@@ -177,11 +177,7 @@ class Topics:
         _check_name(topic, self.partition_counts())
         new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
         with self._errors(f"create the topic {topic}"):
-            try:
-                _answer_of(self._admin.create_topics([new])[topic])
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
+            create_topic(self._admin, new, TIMEOUT)
             return self._wait_for(topic)
 
     def _count_of(self, topic: str) -> int | None:
@@ -189,17 +185,16 @@ class Topics:
         with self._errors(f"describe the topic {topic}"):
             described = self._admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT)[topic]
             try:
-                return len(_answer_of(described).partitions)
+                return len(answer_of(described, TIMEOUT).partitions)
             except KafkaException as error:
                 if error.args[0].code() not in _NO_TOPIC:
                     raise
                 return None
 
     def _settings_of(self, topic: str) -> dict[str, Any]:
-        resource = ConfigResource(ResourceType.TOPIC, topic)
         with self._errors(f"read the settings of {topic}"):
-            found: dict[str, Any] = _answer_of(self._admin.describe_configs([resource])[resource])
-        return found
+            [(_, answer)] = topic_settings(self._admin, [topic])
+            return answer_of(answer, TIMEOUT)
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
@@ -224,7 +219,7 @@ class Topics:
 
 def _shape_of(topic: str, described: Future[Any]) -> TopicShape | CdcError:
     try:
-        found = _answer_of(described)
+        found = answer_of(described, TIMEOUT)
     except KafkaException as error:
         return kafka_error(f"describe the topic {topic}", error)
     return TopicShape(len(found.partitions), str(found.topic_id))
@@ -262,12 +257,4 @@ def _list_offsets(admin: AdminClient, partitions: Sequence[RawPartition], spec: 
         return {}
     asked = {TopicPartition(*each): spec for each in partitions}
     answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(asked)
-    return {RawPartition(at.topic, at.partition): _answer_of(answer).offset for at, answer in answers.items()}
-
-
-def _answer_of(future: Future[Any]) -> Any:  # noqa: ANN401 - the client declares no types
-    """The result. KafkaException also if it does not arrive in time."""
-    try:
-        return future.result(TIMEOUT)
-    except TimeoutError as error:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error  # noqa: SLF001
+    return {RawPartition(at.topic, at.partition): answer_of(answer, TIMEOUT).offset for at, answer in answers.items()}

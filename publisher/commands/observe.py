@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cassandra_storage.formats.commitlog.segment import CommitLogEntry
-    from cdc_common.settings import Settings
     from publisher.log.space import Space
     from publisher.log.tail import SegmentTail
+    from publisher.settings import Settings
 
 REPORT_SECONDS = 10.0
 POLL_SECONDS = 0.5

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cdc_common.settings import Settings
     from publisher.mutations.messages import OutgoingMessage
     from publisher.mutations.quarantine import QuarantinedMutation
+    from publisher.settings import Settings
 
 _FLUSH_SECONDS = 60.0
 

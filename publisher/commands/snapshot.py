@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.clients.cassandra import CassandraClient
-    from cdc_common.settings import Settings
+    from publisher.settings import Settings
     from publisher.snapshot.records import Record, Wanted
 
 _POLL_SECONDS = 0.5

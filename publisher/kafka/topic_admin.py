@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
 from cdc_common.clients.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
+from cdc_common.clients.kafka_admin import answer_of, create_topic, partition_counts, topic_settings
 from cdc_common.errors.codes import CdcError, Code
 from publisher.kafka.errors import kafka_error, unreachable_error
 from publisher.kafka.table_error import TableError
@@ -92,23 +93,21 @@ class TopicAdmin:
         """Check the raw topics: an operator may have altered or deleted one. Returns what is wrong, by topic.
         Settings that can no longer be read are only logged. CdcError KAFKA_UNREACHABLE.
         """
-        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-        answers = self._admin.describe_configs(resources) if resources else {}
         problems = {}
-        for resource, answer in answers.items():
+        for topic, answer in topic_settings(self._admin, topics):
             try:
                 entries = self._wait_for(answer)
-                _check_config(resource.name, {name: entry.value for name, entry in entries.items()}, _RAW_TOPIC_CONFIG)
+                _check_config(topic, {name: entry.value for name, entry in entries.items()}, _RAW_TOPIC_CONFIG)
             except KafkaException as error:
-                problem = kafka_error(error.args[0], self._settings, resource.name)
+                problem = kafka_error(error.args[0], self._settings, topic)
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    problems[resource.name] = TableError.of(problem)
+                    problems[topic] = TableError.of(problem)
                 elif problem.code is Code.KAFKA_UNREACHABLE:
                     raise problem from error
                 else:
                     log.warning("cannot check a raw topic", code=problem.code.text, problem=problem.problem)
             except CdcError as error:
-                problems[resource.name] = TableError.of(error)
+                problems[topic] = TableError.of(error)
         return problems
 
     def ensure_tables_topic(self, topic: str) -> None:
@@ -126,10 +125,9 @@ class TopicAdmin:
     def read_partition_counts(self) -> dict[str, int]:
         """The number of partitions of each topic that exists; CdcError KAFKA_UNREACHABLE."""
         try:
-            topics = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).topics
+            return partition_counts(self._admin, self._settings.connect_timeout_seconds)
         except KafkaException as error:
             raise kafka_error(error.args[0], self._settings) from error
-        return {name: len(topic.partitions) for name, topic in topics.items()}
 
     def read_latest_values(self, topic: str, first: int = 0) -> tuple[dict[bytes, bytes], int]:
         """The latest value of each key in a topic with one partition, from an offset up to its current end; and that
@@ -177,19 +175,15 @@ class TopicAdmin:
             config=config,
         )
         try:
-            self._wait_for(self._admin.create_topics([new])[topic])
+            return create_topic(self._admin, new, self._settings.connect_timeout_seconds)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise kafka_error(error.args[0], self._settings, topic) from error
-            return False
-        return True
+            raise kafka_error(error.args[0], self._settings, topic) from error
 
     def _read_config(self, topic: str) -> dict[str, str]:
-        resource = ConfigResource(ResourceType.TOPIC, topic)
         deadline = monotonic() + self._settings.connect_timeout_seconds
         while True:
             try:
-                answer = self._admin.describe_configs([resource])[resource]
+                [(_, answer)] = topic_settings(self._admin, [topic])
                 entries = self._wait_for(answer)
                 return {name: entry.value for name, entry in entries.items()}
             except KafkaException as error:
@@ -199,11 +193,7 @@ class TopicAdmin:
             sleep(0.1)
 
     def _wait_for(self, answer: Future[T]) -> T:
-        """KafkaException, also if there is no answer in time: the client itself would wait longer."""
-        try:
-            return answer.result(self._settings.connect_timeout_seconds)
-        except TimeoutError as error:
-            raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT, "no answer in time")) from error
+        return answer_of(answer, self._settings.connect_timeout_seconds)
 
 
 def _check_config(topic: str, actual: Mapping[str, str | None], wanted: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cassandra_storage.files.segments import SegmentFile
     from cassandra_storage.formats.commitlog.sections import Codecs, Decompressor, Decryptor, EncryptionParameters
     from cassandra_storage.formats.commitlog.segment import CdcIndex
-    from cdc_common.settings import PublisherSettings
+    from publisher.settings import PublisherSettings
 
 
 def list_cdc_segments(folder: Path, setting: str = "node.cdc_raw_directory") -> list[SegmentFile]:

@@ -15,7 +15,7 @@ from publisher.state_files import make_folder
 
 if TYPE_CHECKING:
     from cassandra_storage.files.segments import SegmentFile
-    from cdc_common.settings import PublisherSettings
+    from publisher.settings import PublisherSettings
 
 _PARTIAL = ".partial"
 

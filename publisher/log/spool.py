@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cassandra_storage.files.segments import SegmentFile
-    from cdc_common.settings import PublisherSettings
     from publisher.log.space import Space
+    from publisher.settings import PublisherSettings
 
 LEAST_FREE_PERCENT = 10
 SPOOL_PERCENT = 60  # of the space in which CDC writes are accepted; below the warning at 75

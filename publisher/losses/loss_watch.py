@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cdc_common.clients.cassandra import CassandraClient, Node
-    from cdc_common.settings import PublisherSettings, Settings
+    from publisher.settings import PublisherSettings, Settings
 
 log = structlog.get_logger(__name__)
 

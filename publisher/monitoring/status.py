@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily
 
-from cdc_common.program.metrics import as_size, as_time, counters, gauges, summary
+from cdc_common.program.metrics import as_lines, as_size, as_time, counters, gauges, summary
 from publisher.snapshot import shown
 from publisher.snapshot.shown import Shown
 from publisher.topics.waiting import ShownTable
@@ -191,7 +191,7 @@ def text(status: Status) -> str:
         ("memory", f"{as_size(status.memory)}{'' if status.is_compiled else ', not compiled'}"),
         *_optional_lines(status),
     ]
-    return "\n".join([*(f"{name:<11} {value}" for name, value in lines), verdict(status)])
+    return "\n".join([*as_lines(lines), verdict(status)])
 
 
 def _optional_lines(status: Status) -> Iterator[tuple[str, str]]:

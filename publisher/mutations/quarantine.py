@@ -17,7 +17,7 @@ from publisher.mutations.messages import Origin
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_common.settings import PublisherSettings
+    from publisher.settings import PublisherSettings
 
 _SUFFIX = ".json"
 

@@ -18,8 +18,8 @@ from publisher.kafka.unread import GroupReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cdc_common.settings import Settings
     from publisher.kafka.unread import Unread
+    from publisher.settings import Settings
     from publisher.topics.raw_topics import RawTopic
 
 ASK_SECONDS = 5.0

@@ -18,7 +18,7 @@ from publisher.interval import Interval
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_common.settings import PublisherSettings
+    from publisher.settings import PublisherSettings
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool
 

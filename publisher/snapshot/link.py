@@ -22,9 +22,9 @@ from publisher.topics.raw_topics import RawTopics, send_to_all_raw_partitions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cdc_common.settings import Settings
     from cdc_native.formats.batches import Batch
     from publisher.mutations.messages import OutgoingMessage
+    from publisher.settings import Settings
     from publisher.snapshot.node import Published
     from publisher.tables.node_schema import PublishedTable
     from publisher.topics.raw_topics import RawTopic

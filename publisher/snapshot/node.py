@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cassandra_storage.formats.sstable.metadata import StatsMetadata
     from cdc_common.clients.cassandra import CassandraClient
-    from cdc_common.settings import NodeSettings, PublisherSettings
+    from cdc_common.settings import NodeSettings
+    from publisher.settings import PublisherSettings
 
 _DEFAULT_SYNC_SECONDS = 10.0
 _DEFAULT_DATA = Path("/var/lib/cassandra/data")

@@ -30,6 +30,7 @@ from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.repairs import RepairStep
 from cdc_common.node.snapshot_rows import SnapshotRows, datacenter_hosts
+from cdc_common.program.pace import Pace
 from publisher.snapshot import node
 from publisher.snapshot.backlog import open_backlog
 from publisher.snapshot.busy import open_busy_node
@@ -40,7 +41,7 @@ from publisher.snapshot.messages import RowImages, SnapshotOrigin, make_repair_s
 from publisher.snapshot.output import RawTopicOutput, Reports
 from publisher.snapshot.parts import part_end
 from publisher.snapshot.portion import Portion
-from publisher.snapshot.sending import Pace, PartitionSender
+from publisher.snapshot.sending import PartitionSender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from cassandra_storage.files.sstables import SSTableFile
     from cassandra_storage.formats.primitives.token_ranges import TokenRange
     from cdc_common.messages.snapshots import HostState
-    from cdc_common.settings import Settings
+    from publisher.settings import Settings
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool
     from publisher.snapshot.records import Record, Records

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cassandra_storage.formats.merge.range_merge import with_ranges
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.deletion import RangeTombstone
     from cassandra_storage.formats.rows.unfiltered import Unfiltered
     from cassandra_storage.formats.sstable.merge import MergedPartition
+    from cdc_common.program.pace import Pace
     from cdc_native.formats.batches import Batch
     from publisher.mutations.messages import OutgoingMessage
     from publisher.snapshot.messages import RowImages
 
 BATCH_UNITS = 200  # between two places at which a snapshot can resume
-_LONGEST_PAUSE = 0.2
-_STEP_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -45,35 +43,6 @@ class _Batch(NamedTuple):
     rows: int
     bytes: int
     partitions: int
-
-
-class Pace:
-    """Holds a rate in bytes a second, 0 for none: a pause is short, and what was not used is not saved up.
-
-    share: asked before each pause, how much of the rate may be used.
-    """
-
-    def __init__(
-        self, bytes_per_second: float, serve: Callable[[], None], share: Callable[[], float] = lambda: 1.0
-    ) -> None:
-        self._most = self._rate = bytes_per_second
-        self._serve = serve
-        self._share = share
-        self._due = monotonic()
-
-    def at_once(self, most: int) -> int:
-        """The bytes that may be sent without a pause, at most so many: a slow snapshot is sent in small steps."""
-        return min(most, max(1, round(self._rate * _STEP_SECONDS))) if self._rate else most
-
-    def spend(self, size: int) -> None:
-        """Wait until so many bytes more may be sent."""
-        if not self._most:
-            return
-        self._rate = self._most * self._share()
-        self._due = max(self._due, monotonic() - 1) + size / self._rate
-        while (rest := self._due - monotonic()) > 0:
-            self._serve()
-            sleep(min(rest, _LONGEST_PAUSE))
 
 
 class Output(Protocol):
@@ -186,7 +155,7 @@ class PartitionSender:
     def _go_on(self, size: int) -> None:
         self._output.poll()
         self._collect()
-        self._pace.spend(size)
+        self._pace.wait(size)
 
     def _collect(self) -> None:
         progress = self.progress

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
     from uuid import UUID
 
-    from cdc_common.settings import Settings
+    from publisher.settings import Settings
     from publisher.snapshot.cluster import Together
     from publisher.snapshot.records import Records
     from publisher.tables.node_schema import PublishedTable

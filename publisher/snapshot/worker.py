@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.connection import Connection
 
-    from cdc_common.settings import Settings
+    from publisher.settings import Settings
 
 GO_ON, PAUSE, CANCEL = "", "pause", "cancel"  # any other order is a reason to hold
 ASK = "published?"  # from the worker

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cdc_common.settings import PublisherSettings
+    from publisher.settings import PublisherSettings
 
 _ALL = "*"
 

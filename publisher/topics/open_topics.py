@@ -12,8 +12,9 @@ from publisher.topics.raw_topics import RawTopics, RegistryIds
 
 if TYPE_CHECKING:
     from cdc_common.clients.registry import RegistryClient
-    from cdc_common.settings import RegistrySettings, Settings
+    from cdc_common.settings import RegistrySettings
     from publisher.kafka.sender import Sender
+    from publisher.settings import Settings
 
 
 def make_raw_topics(settings: Settings, cluster: str, sender: Sender) -> RawTopics:

@@ -15,9 +15,9 @@ from publisher.upkeep.segment_cleanup import SegmentCleanup
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdc_common.settings import PublisherSettings
     from publisher.monitoring.status_collector import StatusCollector
     from publisher.parts import KafkaSide, NodeSide
+    from publisher.settings import PublisherSettings
 
 SAVE_SECONDS = 0.2
 STATUS_SECONDS = 1.0

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
+from cdc_common.clients.kafka_admin import create_topic, partition_counts
 from cdc_common.clients.kafka_error_table import Kind
 from cdc_common.clients.kafka_errors import is_transient, known_error
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient
 
 ANSWER_SECONDS = 30.0
 
@@ -34,11 +39,6 @@ def ensure_topic(admin: AdminClient, topic: str) -> None:
 
     It looks first: who may write a topic may not be allowed to make one.
     """
-    if topic in admin.list_topics(timeout=ANSWER_SECONDS).topics:
+    if topic in partition_counts(admin, ANSWER_SECONDS):
         return
-    new = NewTopic(topic, num_partitions=-1, replication_factor=-1)
-    try:
-        admin.create_topics([new], request_timeout=ANSWER_SECONDS)[topic].result(ANSWER_SECONDS + 1)
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise
+    create_topic(admin, NewTopic(topic, num_partitions=-1, replication_factor=-1), ANSWER_SECONDS)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cdc_common.settings import Settings
+    from schematizer.settings import Settings
 
 
 def check(settings: Settings, paths: Sequence[Path], *, offline: bool) -> None:

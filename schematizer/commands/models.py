@@ -16,7 +16,7 @@ from schematizer.converters.models import convert_model, load_metadata, missing_
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
 
-    from cdc_common.settings import Settings
+    from schematizer.settings import Settings
 
 
 def check(place: str) -> None:

@@ -9,7 +9,7 @@ import click
 from schematizer.commands.connection import service
 
 if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+    from schematizer.settings import Settings
 
 
 def unused(settings: Settings, days: int, *, disable: bool) -> None:

@@ -23,8 +23,8 @@ from schematizer.security.issuer import TIMEOUT_SECONDS, Issuer
 from schematizer.security.tokens import Claims, InvalidTokenError, Tokens
 
 if TYPE_CHECKING:
-    from cdc_common.settings import SchematizerSettings
     from schematizer.access import Actor
+    from schematizer.settings import SchematizerSettings
 
 CALLBACK = "/sign-in/oidc/callback"
 

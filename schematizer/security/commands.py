@@ -19,7 +19,7 @@ from schematizer.security.keys import ApiKeys, in_days
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cdc_common.settings import SchematizerSettings
+    from schematizer.settings import SchematizerSettings
 
 _ADDRESS = "command"
 

@@ -11,7 +11,7 @@ from cdc_common.errors.codes import CdcError, Code
 from schematizer.access import EVERYTHING, NOTHING, Grant, Grants, Role
 
 if TYPE_CHECKING:
-    from cdc_common.settings import SchematizerSettings
+    from schematizer.settings import SchematizerSettings
 
 RATE_OFF_LOOPBACK = 100.0
 BURST_SECONDS = 5.0

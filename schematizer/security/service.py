@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp
 
-    from cdc_common.settings import SchematizerSettings
     from schematizer.model.database import Database
+    from schematizer.settings import SchematizerSettings
 
 _FAILURES_AT_ONCE = 10.0
 

@@ -13,7 +13,7 @@ from cdc_common.errors.codes import CdcError, Code
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_common.settings import SchematizerSettings
+    from schematizer.settings import SchematizerSettings
 
 RELOAD_SECONDS = 10.0
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}

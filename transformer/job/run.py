@@ -21,8 +21,8 @@ from transformer.records import Definitions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_common.settings import Settings
     from materializer.job.streaming import StreamingWorkers
+    from transformer.settings import Settings
 
 
 def run_transformers(settings: Settings, file: Path) -> None:

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.cli import reported_errors
-from cdc_common.settings import FillerSettings
 from dev.local_stack.clients import cql
 from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.render import change_json, change_text
 from dev.local_stack.servers.addresses import read_servers
+from filler.settings import FillerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -42,7 +42,7 @@ are in capitals, optional parts in brackets.
 
 `cassandra-commitlog` and `cassandra-sstable` need no settings and no server: they have only their own options. Every
 other program, here `PROGRAM`, has the commands below, and takes these options before its command, or after it (but not
-after `explain` and `archive`):
+after `explain` and `pack`):
 
 """
 

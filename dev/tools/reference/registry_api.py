@@ -6,7 +6,6 @@ import re
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from cdc_common.settings import SchematizerSettings
 from dev.tools.reference.markdown import markdown_table
 from schematizer.api.application import rest_application
 from schematizer.catalogue.rules import Rules
@@ -18,6 +17,7 @@ from schematizer.model.database import Database
 from schematizer.registration.mirror import Mirror
 from schematizer.security.service import Security
 from schematizer.service import Catalogue
+from schematizer.settings import SchematizerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from dev.verify.model.mutants import MutantPlanner
 from materializer.job import spark
 
 if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+    from materializer.settings import Settings
 
 main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), help="A materializer with a defect.")
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cdc_common.program.cli import reported_errors
-from cdc_common.settings import MaterializerSettings
 from dev.local_stack.clients import cql
 from dev.local_stack.demo import shop
 from dev.local_stack.demo.load import Load
@@ -29,6 +28,7 @@ from dev.local_stack.servers.spark_cluster import spark_home
 from dev.local_stack.servers.stack import Stack
 from dev.verify.browser.chromium import chromium
 from materializer.job.spark_conf import PROMETHEUS
+from materializer.settings import MaterializerSettings
 from tests.support.http_get import get
 
 if TYPE_CHECKING:

@@ -24,17 +24,17 @@ from dev.tools.distribution import OUT
 
 NAME = "cassandra_cdc_materializer"
 # Where the numbers of the formats that programs exchange or store are set.
-FORMATS = ("cdc_common/messages/raw.py", "materializer/rows/format_version.py", "materializer/store/changelog.py")
+FORMATS = (
+    "cdc_common/messages/raw.py",  # where it was before
+    "cdc_common/messages/raw.py",
+    "materializer/rows/format_version.py",
+    "materializer/store/changelog.py",
+)
 FORMAT_LINE = "^FORMAT_VERSION = "
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 FIX = "Name a git ref, a wheel or an sdist of this project: make verify WHAT=upgrade FROM=REF."
-# Run by the release's Python: which settings it knows.
-SETTINGS_SCRIPT = """
-import json
-from cdc_common.settings import Settings
-print(json.dumps([f"{table}.{key}" for table, field in Settings.model_fields.items()
-                  for key in field.annotation.model_fields]))
-"""
+# Prints a JSON object whose keys are the settings that the release knows.
+SETTINGS_COMMAND = ("-m", "publisher", "config", "show", "--all", "--json")
 
 
 def default_source() -> str:
@@ -58,7 +58,7 @@ def install(source: str, folder: Path) -> Release:
     _run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages), str(wheel))
     # Its dependencies; a .pth within that folder, as the one of the checkout itself, is not followed.
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    known = json.loads(_run(str(python), "-c", SETTINGS_SCRIPT, folder=folder))
+    known = json.loads(_run(str(python), *SETTINGS_COMMAND, folder=folder))
     return Release(str(python), None, frozenset(known))
 
 

@@ -20,9 +20,9 @@ from materializer.kafka import TopicReader, Topics
 from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 
 if TYPE_CHECKING:
-    from cdc_common.settings import MaterializerSettings, Settings
     from materializer.records import RawPartition
     from materializer.rows.overlay import StateReader
+    from materializer.settings import MaterializerSettings, Settings
 
 
 class CaughtUp(NamedTuple):

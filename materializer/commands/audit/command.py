@@ -24,8 +24,8 @@ from materializer.job.wiring import object_store
 from materializer.kafka import Topics
 
 if TYPE_CHECKING:
-    from cdc_common.settings import Settings
     from materializer.job.plan import TableSchema
+    from materializer.settings import Settings
 
 EQUAL, DIFFERENT, NOT_AUDITED = 0, 1, 2
 _PARTITIONER = "org.apache.cassandra.dht.Murmur3Partitioner"

@@ -18,9 +18,10 @@ from cassandra_storage.formats.rows.clustering import Clustering
 from cassandra_storage.formats.rows.header import SerializationHeader
 from cassandra_storage.formats.rows.unfiltered import read_row
 from cdc_common.clients.cassandra import connect_raw
+from cdc_common.program.pace import Pace
 from materializer.commands.audit.compare import Seen, differences, seen
 from materializer.commands.audit.plan import ANSWER_SECONDS
-from materializer.commands.audit.select import Pace, SelectedUnits, Unread
+from materializer.commands.audit.select import SelectedUnits, Unread
 from materializer.commands.audit.shown import ABSENT, STATIC_UNIT
 from materializer.commands.audit.spans import SpanIndex
 from materializer.commands.audit.states import open_committed, scan_units, schema_digests

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.clients.cassandra import Consistency
-from cdc_common.settings import Settings
 from materializer.commands.audit.shown import AuditedTable
 from materializer.job.plan import TableSchema
 from materializer.job.processor import table_catalog
 from materializer.records import RawPartition
+from materializer.settings import Settings
 
 if TYPE_CHECKING:
     from materializer.rows.catalog import TableCatalog

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cdc_common.clients.cassandra import CassandraClient
-    from cdc_common.settings import Settings
     from materializer.commands.audit.plan import AuditPlan
     from materializer.commands.audit.report import Report
     from materializer.job.spark_tasks import SparkTasks
+    from materializer.settings import Settings
 
 KEYS_AT_ONCE = 100
 """Cassandra partitions for which each node flushes once."""

@@ -11,11 +11,12 @@ from cassandra_storage.formats.primitives.token_ranges import Span
 from cassandra_storage.formats.rows.clustering import Clustering
 from cassandra_storage.formats.schema.partition_keys import partition_key_values
 from cdc_common.clients.cassandra import PageUnreadableError, connect_raw
+from cdc_common.program.pace import Pace
 from materializer.commands.audit.caught_up import find_caught_up
 from materializer.commands.audit.compare import CLOCK_SECONDS, Cause, ColumnPair, cause_of, judge, seen
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.plan import ANSWER_SECONDS
-from materializer.commands.audit.select import Pace, Unread
+from materializer.commands.audit.select import Unread
 from materializer.commands.audit.shown import ABSENT
 from materializer.commands.audit.states import UnitReader, open_committed
 from materializer.records import RawPartition

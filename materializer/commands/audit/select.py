@@ -12,6 +12,7 @@ from materializer.commands.audit.spans import divide
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cdc_common.program.pace import Pace
     from materializer.commands.audit.shown import AuditedTable, SelectedUnit
 
 _LEAST_PAGE_ROWS = 10
@@ -31,23 +32,6 @@ class Unread(NamedTuple):
     span: Span
     reason: str
     begun: bool = False
-
-
-class Pace:
-    """Limit reading to a number of rows per second; 0 means no limit."""
-
-    def __init__(self, rows_per_second: float) -> None:
-        self._rate = rows_per_second
-        self._next = time.monotonic()
-
-    def wait(self, rows: int) -> None:
-        """Sleep as long as the limit requires after reading `rows` rows."""
-        if not self._rate:
-            return
-        now = time.monotonic()
-        self._next = max(self._next, now - 1.0) + rows / self._rate
-        if self._next > now:
-            time.sleep(self._next - now)
 
 
 class SelectedUnits:

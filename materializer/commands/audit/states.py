@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cdc_common.settings import MaterializerSettings, Settings
     from materializer.exactly_once.position import Position
     from materializer.records import RawPartition
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
+    from materializer.settings import MaterializerSettings, Settings
     from materializer.store.rocksdb import LocalStore
 
 _TRIES = 3  # while the job deletes what an attempt to restore was about to read

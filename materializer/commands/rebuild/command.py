@@ -11,7 +11,7 @@ from materializer.commands.rebuild.rebuild import Rebuild
 from materializer.kafka import command_errors
 
 if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+    from materializer.settings import Settings
 
 
 def rebuild_table(settings: Settings, table: str, *, is_confirmed: bool) -> None:

@@ -28,10 +28,10 @@ from materializer.store.versions import NOTHING, next_version, sequence
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from cdc_common.settings import Settings
     from materializer.commands.rebuild.row_deletions import Schemas
     from materializer.commands.reshard.survey import RawTopic
     from materializer.records import RawPartition
+    from materializer.settings import Settings
 
 
 class Rebuild:

@@ -22,8 +22,8 @@ from materializer.store.versions import NOTHING, next_version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cdc_common.settings import Settings
     from materializer.kafka import PartitionProducer
+    from materializer.settings import Settings
 
 _ROWS_PER_TRANSACTION = 1000
 _KEY = b"k"  # prefix of a change's key: keys begin with 0x00, which the state store uses itself

@@ -15,7 +15,7 @@ from materializer.job.planner import Planner
 from materializer.kafka import command_errors
 
 if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+    from materializer.settings import Settings
 
 _PATIENCE_SECONDS = 60.0
 

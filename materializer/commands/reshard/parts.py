@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from cdc_common.settings import MaterializerSettings
+    from materializer.settings import MaterializerSettings
 
 _PART_BYTES = 8 * 1024 * 1024
 _MEMORY_BYTES = 128 * 1024 * 1024  # of parts that are not full

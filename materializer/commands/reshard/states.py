@@ -26,8 +26,8 @@ from materializer.store.versions import next_version, sequence
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from cdc_common.settings import MaterializerSettings
     from materializer.commands.reshard.redistribute import StateFacts
+    from materializer.settings import MaterializerSettings
     from materializer.store.rocksdb import LocalStore
 
 

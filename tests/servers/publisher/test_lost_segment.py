@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_common.clients.cassandra import connect, read_node
-from cdc_common.settings import CassandraSettings, FillerSettings, KafkaSettings, Settings
+from cdc_common.settings import CassandraSettings, KafkaSettings
 from dev.local_stack.clients import cql as cql_client
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from filler.keyspace import create_keyspace
+from filler.settings import FillerSettings
 from publisher.log.cdc_raw import list_cdc_segments
+from publisher.settings import Settings
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.snapshot_table import SECONDS, Folded, publisher_beside
 

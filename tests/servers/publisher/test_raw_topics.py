@@ -21,6 +21,7 @@ from publisher.kafka.topic_admin import TopicAdmin
 from publisher.tables.node_schema import PublishedTable
 from publisher.topics.raw_topics import RawTopics, RegistryIds, send_to_all_raw_partitions
 from tests.support.materializer.raw_builder import TABLE, WRITER
+from tests.support.publisher.finish import finish
 from tests.support.publisher.publisher_process import eventually
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def test_partitions_that_come_later_are_seen(tmp_path: Path) -> None:
     admin.counts["cdc.raw.shop.orders"] = 5
     raw_topics.refresh_partition_counts()
     raw_topic = raw_topics.open(table)
-    send_to_all_raw_partitions(cast("Any", sender), raw_topic, b"", PendingMessages())
+    finish(send_to_all_raw_partitions(cast("Any", sender), raw_topic, b"", PendingMessages()))
     assert sender.partitions == [0, 1, 2, 3, 4]
     admin.counts.clear()  # the sender reports a missing topic
     raw_topics.refresh_partition_counts()
@@ -125,13 +126,13 @@ def test_a_partition_that_came_just_now_is_sent_to(kafka: KafkaBroker, topic_pre
     raw_topics.open_tables_topic()
     table = PublishedTable(TABLE, TABLE.id.bytes, WRITER.digest)
     topic, pending = raw_topics.open(table).name, PendingMessages()
-    send_to_all_raw_partitions(sender, raw_topics.open(table), b"", pending)
+    finish(send_to_all_raw_partitions(sender, raw_topics.open(table), b"", pending))
     sender.flush(30)  # now the producer has heard of two partitions
     client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     client.create_partitions([NewPartitions(topic, 5)])[topic].result()
     eventually(lambda: admin.read_partition_counts()[topic] == 5)
     raw_topics.refresh_partition_counts()
-    send_to_all_raw_partitions(sender, raw_topics.open(table), b"", pending)
+    finish(send_to_all_raw_partitions(sender, raw_topics.open(table), b"", pending))
     sender.flush(30)
     assert pending.outstanding == 0
     assert {partition for name, partition in sender.last_sent if name == topic} == {0, 1, 2, 3, 4}

@@ -10,11 +10,13 @@ import pytest
 from cdc_common.clients.cassandra import connect, read_node
 from cdc_common.messages.tables import mark_from_json
 from cdc_common.messages.topics import tables_topic
-from cdc_common.settings import CassandraSettings, FillerSettings, KafkaSettings, Settings
+from cdc_common.settings import CassandraSettings, KafkaSettings
 from dev.local_stack.clients import cql as cql_client
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from filler.keyspace import create_keyspace
+from filler.settings import FillerSettings
+from publisher.settings import Settings
 from publisher.snapshot.records import Records
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.publisher.publisher_process import PublisherProcess, eventually

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_common.settings import KafkaSettings, Settings
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.clients import cql as cql_client
 from dev.local_stack.servers.cassandra import CassandraCluster
+from publisher.settings import Settings
 from publisher.snapshot.busy import LEAST_SHARE
 from publisher.snapshot.nodetool import Nodetool
 from publisher.snapshot.records import Records

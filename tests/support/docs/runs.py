@@ -89,7 +89,7 @@ OWN: dict[str, Work] = {
         "tests/servers/materializer/commands/test_resend.py",
         ("resend_table(", "is_confirmed=True"),
     ),
-    "cassandra-materializer archive": Work(
+    "cassandra-materializer pack": Work(
         "materializer.job.spark_archive:write_archive", "tests/e2e/test_spark_submit.py", ("write_archive(",)
     ),
     "cassandra-materializer audit": Work(
@@ -124,7 +124,7 @@ OWN: dict[str, Work] = {
     "cassandra-transformer check": Work(
         "transformer.job.run:check_transformers", "tests/servers/transformer/test_transformers.py", ('"check"',)
     ),
-    "cassandra-transformer archive": Work(
+    "cassandra-transformer pack": Work(
         "materializer.job.spark_archive:write_archive",
         "tests/unit/materializer/job/test_spark_archive.py",
         ("write_archive(",),

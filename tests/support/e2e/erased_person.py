@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from cdc_common.settings import KafkaSettings, RegistrySettings, Settings, TransformerSettings
+from cdc_common.settings import KafkaSettings, RegistrySettings
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.programs import environment_of
 from dev.local_stack.servers.stack import Stack
 from tests.support.e2e.traces import files_with, topics_with
+from transformer.settings import Settings, TransformerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

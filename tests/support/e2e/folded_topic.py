@@ -16,6 +16,7 @@ from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import BatchPlan, TopicPlan
 from materializer.job.table_schemas import TableSchemas
 from materializer.records import RawRecord
+from materializer.settings import MaterializerSettings
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
@@ -77,7 +78,7 @@ class FoldedTopic:
         self._schemas.add(read_all(kafka.bootstrap_servers, tables_topic(kafka.topic_prefix)))
         schemas = self._schemas.for_table((self._keyspace, self._table))
         plan = TopicPlan(self._partitions, schemas, self._change_topics.find_or_create(schemas))
-        return BatchPlan({self._topic: plan}, kafka, self._settings.materializer).processor(self._topic)
+        return BatchPlan({self._topic: plan}, kafka, MaterializerSettings()).processor(self._topic)
 
     def _fold(self, processor: Processor, partition: int, records: list[RawRecord]) -> Iterator[Change]:
         state = self._states.setdefault(partition, MemoryState())

@@ -6,8 +6,8 @@ import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from cdc_common.settings import FillerSettings
 from filler.keyspace import STRATEGY, create_keyspace
+from filler.settings import FillerSettings
 from tests.support.frozen.vectors import Format, Vector
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import write_row
 from cdc_common.clients.cassandra import PageUnreadableError, RawPage
 from cdc_common.messages.tables import canonical, digest, to_json
-from cdc_common.settings import Settings
+from cdc_common.program.pace import Pace
 from materializer.commands.audit.first_look import SpanComparison, SpanResult, StateUnit
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
-from materializer.commands.audit.select import Pace
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT
 from materializer.fold.chunk import fold_chunk
 from materializer.job.plan import TableSchema
+from materializer.settings import Settings
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_bytes, raw_record
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cdc_common.messages.changes import RowChange
-    from cdc_common.settings import Settings
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.records import Message, RawPartition, RawRecord, Rest
     from materializer.rows.overlay import StateReader
     from materializer.rows.published import Published
+    from materializer.settings import Settings
 
 TABLE, FILE, MUTANT = "CDC_FAILING_TABLE", "CDC_FAILING_FILE", "CDC_MUTANT"
 SECRET = "the value of a row, which no log may hold"

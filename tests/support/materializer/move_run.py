@@ -19,12 +19,13 @@ from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages import wire
 from cdc_common.messages.envelope import key_schema, value_schema
 from cdc_common.messages.tables import canonical, digest, to_json
-from cdc_common.settings import KafkaSettings, MaterializerSettings
+from cdc_common.settings import KafkaSettings
 from dev.local_stack.clients.change_reader import Change
 from dev.local_stack.clients.history import chain_problems, frozen
 from materializer.job.open_partitions import OpenPartitions
 from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition, RawRecord
+from materializer.settings import MaterializerSettings
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
 

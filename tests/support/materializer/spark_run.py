@@ -9,7 +9,7 @@ from materializer.job import spark
 from tests.support.materializer.counting import CountingPlanner
 
 if TYPE_CHECKING:
-    from cdc_common.settings import Settings
+    from materializer.settings import Settings
 
 main = Program(
     "counting", tables=("kafka", "registry", "materializer", "log"), help="The materializer with a trivial fold."

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from cdc_common.settings import MaterializerSettings
 from materializer.job.placement import Placement
 from materializer.job.plan import Assignment
 from materializer.job.spark_session import OpenedSession
 from materializer.job.streaming import StreamingWorkers
 from materializer.records import RawPartition
+from materializer.settings import MaterializerSettings
 from tests.support.materializer.streaming_task import NotingTask, read_folded
 
 if TYPE_CHECKING:

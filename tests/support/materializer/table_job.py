@@ -14,11 +14,12 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import wire
 from cdc_common.messages.envelope import value_schema
 from cdc_common.messages.tables import message_key, to_json
-from cdc_common.settings import KafkaSettings, MaterializerSettings, Settings
+from cdc_common.settings import KafkaSettings
 from materializer.job.open_partitions import OpenPartitions
 from materializer.job.planner import Planner
 from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition, RawRecord
+from materializer.settings import MaterializerSettings, Settings
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import TABLE

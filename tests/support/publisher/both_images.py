@@ -17,11 +17,12 @@ from cassandra_storage.formats.sstable.merge import Place, merge_sources
 from cassandra_storage.formats.sstable.reader import SSTableReader
 from cassandra_storage.formats.sstable.versions import BIG, SSTableFormat, sstable_format
 from cdc_common.messages import raw, tables
+from cdc_common.program.pace import Pace
 from dev.verify.fuzz.mutate import mutated
 from publisher.snapshot import merged_table
 from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.messages import RowImages, SnapshotOrigin
-from publisher.snapshot.sending import Pace, PartitionSender
+from publisher.snapshot.sending import PartitionSender
 from publisher.tables.node_schema import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 from tests.support.cassandra_storage import sstable_builder

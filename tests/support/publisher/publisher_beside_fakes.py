@@ -12,7 +12,7 @@ from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Row
 from cassandra_storage.formats.schema.schema_rows import tables_from_rows
 from cdc_common.messages import raw
-from cdc_common.settings import NodeSettings, PublisherSettings, Settings
+from cdc_common.settings import NodeSettings
 from publisher.kafka.sender import Refusal
 from publisher.log.position import Positions
 from publisher.log.segment_disposal import open_segment_disposal
@@ -23,6 +23,7 @@ from publisher.monitoring.status_collector import StatusCollector
 from publisher.mutations.quarantine import open_quarantine
 from publisher.parts import KafkaSide, NodeSide
 from publisher.progress import Progress
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
 from publisher.tables.node_schema import NodeSchema

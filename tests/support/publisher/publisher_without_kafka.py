@@ -8,7 +8,7 @@ from unittest import mock
 from uuid import UUID
 
 from cdc_common.clients.cassandra import Node
-from cdc_common.settings import KafkaSettings, NodeSettings, PublisherSettings, Settings
+from cdc_common.settings import KafkaSettings, NodeSettings
 from dev.local_stack.process.network import free_ports
 from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin
@@ -21,6 +21,7 @@ from publisher.monitoring.status_collector import StatusCollector
 from publisher.mutations.quarantine import open_quarantine
 from publisher.parts import KafkaSide, NodeSide
 from publisher.progress import Progress
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
 from publisher.tables.node_schema import NodeSchema

@@ -13,7 +13,8 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import repairs, tables
 from cdc_common.messages.raw import decode
 from cdc_common.messages.snapshots import decode_step
-from cdc_common.settings import MaterializerSettings, NodeSettings, PublisherSettings, Settings
+from cdc_common.settings import NodeSettings
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot import merged_table, node, sending
 from publisher.snapshot import run as run_module
 from publisher.snapshot.node import Published
@@ -230,7 +231,6 @@ def take(beside: Beside, records: Records) -> Record:
     settings = Settings(
         publisher=PublisherSettings(snapshot_data_directories=[beside.data], **beside.settings),
         node=NodeSettings(cdc_raw_directory=beside.data),
-        materializer=MaterializerSettings(),
     )
     record = records.read(NAME)
     assert record is not None

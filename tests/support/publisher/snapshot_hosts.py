@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from cdc_common.node.snapshot_rows import SnapshotRows
-from cdc_common.settings import PublisherSettings, Settings
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.cluster import Together, tell_hosts
 from publisher.snapshot.records import Record, Records
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, Supervisor

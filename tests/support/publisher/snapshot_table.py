@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from cdc_common.settings import Settings
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from publisher.settings import Settings
 
 PARTITIONS, ROWS = 40, 60
 SECONDS = 90.0

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
-from cdc_common.settings import SchematizerSettings
 from schematizer.application import application
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
@@ -19,6 +18,7 @@ from schematizer.registration.mirror import Mirror
 from schematizer.security.keys import ApiKeys
 from schematizer.security.service import Security
 from schematizer.service import Catalogue
+from schematizer.settings import SchematizerSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cdc_common.errors.codes import CdcError
-    from cdc_common.settings import Settings
     from materializer.job.worker_loop import Standing
     from transformer.records import TransformPlan
+    from transformer.settings import Settings
 
 WAIT_SECONDS = 60.0
 AT_ONCE = 10_000

@@ -12,9 +12,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_common.clients.registry import RegistryClient
 from cdc_common.messages import wire
-from cdc_common.settings import KafkaSettings, RegistrySettings, Settings, TransformerSettings
+from cdc_common.settings import KafkaSettings, RegistrySettings
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, decode, encode, envelope
+from transformer.settings import Settings, TransformerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,11 +9,11 @@ import tomllib
 from configparser import RawConfigParser
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdc_common.settings import Settings
+from cdc_common.settings.tables import all_tables
 from materializer.job.spark_session import END_SECONDS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
 BIN = "/opt/cassandra-cdc/bin/"
 STATE = Path("/var/lib")  # where systemd makes each StateDirectory
-DEFAULTS = Settings()
+DEFAULTS: Any = all_tables()()
 each_unit = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 
 

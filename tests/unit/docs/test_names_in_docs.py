@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from cdc_common.settings import Settings
 from cdc_common.settings.describe import settings_of
+from cdc_common.settings.tables import TABLES
 from dev.bench.__main__ import CHOICES as BENCHMARKS
 from dev.local_stack.process.paths import project_root
 from dev.verify.__main__ import CHOICES as PROGRAMS
@@ -29,7 +29,7 @@ ROOT = project_root()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
-SETTING = re.compile(rf"(?<![\w./=\[-])({'|'.join(Settings.model_fields)})\.([a-z]\w*)(?![\w(/.-])")
+SETTING = re.compile(rf"(?<![\w./=\[-])({'|'.join(TABLES)})\.([a-z]\w*)(?![\w(/.-])")
 VARIABLE = re.compile(r"\bCDC_[A-Z]\w*[A-Z]\b")
 METRIC = re.compile(r"\bcdc_(?:publisher|filler|materializer|transformer|schematizer)_\w+\*?|\bcdc_compiled\b")
 TARGET = re.compile(r"^make(?: -s)? ([a-z]+)(.*)")
@@ -49,7 +49,7 @@ def code_of(text: str) -> list[str]:
 @cache
 def keys() -> dict[str, set[str]]:
     """The keys of each table of cdc.toml."""
-    return {table: {known.key for known in settings_of(table)} for table in Settings.model_fields}
+    return {table: {known.key for known in settings_of(table)} for table in TABLES}
 
 
 @cache
@@ -83,7 +83,7 @@ def unknown_keys(text: str) -> Iterator[str]:
 
 
 def unknown_variables(line: str) -> Iterator[str]:
-    known = {known.environment_name for table in Settings.model_fields for known in settings_of(table)}
+    known = {known.environment_name for table in TABLES for known in settings_of(table)}
     yield from (name for name in VARIABLE.findall(line) if name not in known and f'"{name}"' not in sources())
 
 

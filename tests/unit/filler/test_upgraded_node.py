@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cdc_common.clients.cassandra import read_node
 from cdc_common.node.sizes import node_sizes
-from cdc_common.settings import FillerSettings, NodeSettings, Settings
+from cdc_common.settings import NodeSettings
 from dev.local_stack.process.processes import wait_until
 from filler.loop import CLUSTER_CHECK_SECONDS, Filler
 from filler.node import NodeWatch
+from filler.settings import FillerSettings, Settings
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 from tests.support.upgraded_node import UpgradedNode
 

@@ -10,7 +10,8 @@ import pytest
 
 from cassandra_storage.formats.primitives.vint import write_int
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.errors.scopes import SCOPES, Scope
+from cdc_common.errors.reference import SCOPES
+from cdc_common.errors.scopes import Scope
 from publisher.log import cdc_raw
 from publisher.log.position import Positions
 from tests.support.publisher.publisher_beside_fakes import FakeKafka, PublisherBesideFakes

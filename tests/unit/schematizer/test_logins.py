@@ -16,11 +16,11 @@ from joserfc.jwk import RSAKey
 from structlog.testing import capture_logs
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import SchematizerSettings
 from schematizer.model.security_tables import Result
 from schematizer.security import issuer as issuer_module
 from schematizer.security.policy import check_logins, policy_of
 from schematizer.security.tokens import claim_rules
+from schematizer.settings import SchematizerSettings
 from tests.support.schematizer.oidc_issuer import AUDIENCE, TestIssuer
 from tests.support.schematizer.secured import CLOSED, RECORD, Secured
 

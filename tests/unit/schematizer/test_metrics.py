@@ -10,9 +10,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import SchematizerSettings, Settings
 from dev.local_stack.process.network import free_ports
 from schematizer.server import serve_registry
+from schematizer.settings import SchematizerSettings, Settings
 from tests.support.http_get import get
 from tests.support.schematizer.registry_process import Registry
 

@@ -19,10 +19,11 @@ from pydantic import SecretStr
 from cdc_common.clients.registry import RegistryClient
 from cdc_common.clients.topic_assignment import TopicAssigner
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import RegistrySettings, Settings
+from cdc_common.settings import RegistrySettings
 from schematizer.cli import main
 from schematizer.commands import documentation
 from schematizer.security import tls
+from schematizer.settings import Settings
 from tests.support.e2e.certificates import Authority
 from tests.support.schematizer.registry_process import Registry
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import KafkaSettings, RegistrySettings, TransformerSettings
+from cdc_common.settings import KafkaSettings, RegistrySettings
 from materializer.records import TopicShape
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import VALUE_ID, MemoryCatalogue
@@ -19,6 +19,7 @@ from transformer.definition import Place
 from transformer.job import planner, run
 from transformer.job.planner import StreamPlanner
 from transformer.records import Definitions
+from transformer.settings import TransformerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Collection

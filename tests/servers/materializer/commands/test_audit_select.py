@@ -10,11 +10,12 @@ from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span
 from cdc_common.clients.cassandra import connect_raw
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.program.pace import Pace
 from cdc_common.settings import CassandraSettings
 from dev.local_stack.clients import cql
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.choice import cassandra_cluster
-from materializer.commands.audit.select import Pace, SelectedUnits, Unread
+from materializer.commands.audit.select import SelectedUnits, Unread
 from materializer.commands.audit.shown import STATIC_UNIT, AuditedTable
 from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_bytes
 

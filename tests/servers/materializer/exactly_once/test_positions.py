@@ -28,8 +28,9 @@ from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_common.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import KafkaSettings
     from materializer.exactly_once.position import Position
+    from materializer.settings import MaterializerSettings
     from tests.support.materializer.protocol_run import Setup
 
 pytestmark = pytest.mark.servers

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cdc_common.settings import Settings
     from dev.local_stack.servers.kafka import KafkaBroker
+    from materializer.settings import Settings
 
 NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
 

@@ -4,7 +4,7 @@ import pytest
 
 from cdc_common.messages import topics
 from cdc_common.messages.errors import MessageError
-from cdc_common.messages.topics import TopicCollision
+from cdc_common.messages.topics import TopicCollision, versions
 
 
 def test_names() -> None:
@@ -53,3 +53,8 @@ def test_length() -> None:
     assert topics.check_length("x" * 249)
     with pytest.raises(MessageError, match="249"):
         topics.check_length("x" * 250)
+
+
+def test_the_next_version_of_a_topic_follows_the_existing_ones() -> None:
+    existing = {"cdc.shop.orders", "cdc.shop.orders-v2"}
+    assert next(topic for topic in versions("cdc.shop.orders") if topic not in existing) == "cdc.shop.orders-v3"

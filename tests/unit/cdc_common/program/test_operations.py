@@ -14,8 +14,8 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program import operations
 from cdc_common.program.operations import Operations
 from cdc_common.program.status_client import fetch_status
-from cdc_common.settings import FillerSettings
 from dev.local_stack.process.network import free_ports
+from filler.settings import FillerSettings
 from tests.support.http_get import get, post
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import Settings
 from cdc_common.settings.describe import all_settings, mask_url
 from cdc_common.settings.load import load_settings
+from cdc_common.settings.tables import TABLES, all_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,11 +37,12 @@ def refused(code: Code, overrides: dict[str, object] | None = None, file: Path |
 
 def test_defaults_are_valid_and_told_as_such() -> None:
     loaded = load_settings(None, {})
-    assert loaded.settings == Settings()
+    assert loaded.settings == all_tables()()
     assert loaded.file is None
     assert set(loaded.origins.values()) == {"default"}
-    for table in Settings.model_fields:
-        assert Settings.model_validate({table: getattr(Settings(), table).model_dump()}) == Settings()
+    for table in TABLES:
+        values = getattr(loaded.settings, table).model_dump()
+        assert all_tables().model_validate({table: values}) == loaded.settings
 
 
 def test_environment_goes_over_file_and_flags_over_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_variables_without_a_double_underscore_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_PROJECT", "/somewhere")
     monkeypatch.setenv("CDC_JAVA", "pypi")
-    assert load_settings(None, {}).settings == Settings()
+    assert load_settings(None, {}).settings == all_tables()()
 
 
 def test_lists_and_nothing_in_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +265,7 @@ def test_what_kubernetes_says_of_a_service_is_no_setting(monkeypatch: pytest.Mon
     """Of a Service that is named cdc-schematizer, in each pod of its namespace."""
     monkeypatch.setenv("CDC_SCHEMATIZER_PORT", "tcp://10.96.0.7:8081")
     monkeypatch.setenv("CDC_SCHEMATIZER_SERVICE_HOST", "10.96.0.7")
-    assert load_settings(None, {}).settings == Settings()
+    assert load_settings(None, {}).settings == all_tables()()
 
 
 def test_small_letters_are_no_way_past_the_check(monkeypatch: pytest.MonkeyPatch) -> None:

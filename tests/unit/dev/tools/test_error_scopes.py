@@ -7,7 +7,8 @@ import re
 import pytest
 
 from cdc_common.errors.codes import Code
-from cdc_common.errors.scopes import SCOPES, Scope, scope_table
+from cdc_common.errors.reference import SCOPES, scope_table
+from cdc_common.errors.scopes import Scope
 from dev.local_stack.process.paths import project_root
 from filler.loop import _RETRIED
 from materializer.job.scope import OF_THE_JOB, TEMPORARY

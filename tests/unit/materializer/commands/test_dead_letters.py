@@ -9,7 +9,6 @@ import pytest
 
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.raw import decode
-from cdc_common.settings import Settings
 from materializer.commands import dead_letters as commands
 from materializer.errors import no_raw_topic
 from materializer.fold.gaps import DeadLetter, dead_letter_id
@@ -18,6 +17,7 @@ from materializer.kafka import KafkaMessage
 from materializer.output import dead_letters
 from materializer.output.dead_letters import DeadLetterWriter, unresolved_dead_letters
 from materializer.records import RawPartition
+from materializer.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

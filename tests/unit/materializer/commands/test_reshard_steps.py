@@ -19,13 +19,14 @@ from cdc_common.messages import wire
 from cdc_common.messages.envelope import value_schema
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.messages.topics import partition_for
-from cdc_common.settings import KafkaSettings, MaterializerSettings
+from cdc_common.settings import KafkaSettings
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError, ReshardPoint
 from materializer.job.open_partitions import OpenPartitions
 from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
+from materializer.settings import MaterializerSettings
 from tests.support.materializer.memory_kafka import MemoryKafka
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import Settings
 from materializer.commands import state_verify, stored_partitions
 from materializer.commands.state_verify import verify_state, verify_states
 from materializer.commands.stored_partitions import restored
 from materializer.exactly_once.position import Position
 from materializer.records import RawPartition
+from materializer.settings import Settings
 from materializer.store.changelog import Changelog, Head
 from materializer.store.checkpointed_state import CheckpointedState
 from materializer.store.checkpoints import CheckpointStore, RetentionSettings, StoredFile

@@ -9,7 +9,6 @@ import pytest
 from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import PartitionTask
 from materializer.exactly_once.processor import Processor
 from materializer.exactly_once.resources import Resources
@@ -17,6 +16,7 @@ from materializer.fold.chunk import fold_chunk
 from materializer.job.processor import fold_settings
 from materializer.job.wiring import state_settings, task_settings
 from materializer.records import Message, TopicShape
+from materializer.settings import MaterializerSettings
 from materializer.store.checkpointed_state import CheckpointedState
 from materializer.store.checkpoints import CheckpointStore
 from materializer.store.object_store import ObjectStore

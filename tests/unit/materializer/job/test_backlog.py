@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.raw import LogKind, RawMessage, SnapshotKind, encode, is_heartbeat
-from cdc_common.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report
 from materializer.fold.next_timer import next_timer_ms
 from materializer.job.backlog import RawBacklog
 from materializer.job.worker_loop import max_heartbeat_wait
 from materializer.records import RawPartition, RawRecord, Rest
+from materializer.settings import MaterializerSettings
 from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import int_bytes, raw_record

@@ -9,7 +9,6 @@ import pytest
 import structlog
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import MaterializerSettings, Settings
 from materializer.exactly_once.partition_task import Report
 from materializer.job import driver
 from materializer.job.driver import BatchDriver
@@ -20,6 +19,7 @@ from materializer.job.status import JobStatus
 from materializer.job.stopped import StoppedPartitions
 from materializer.job.worker_loop import BatchTask, TaskResult
 from materializer.records import RawPartition, TopicShape
+from materializer.settings import MaterializerSettings, Settings
 from tests.support.materializer.job_mutants import stop_all_on_one
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from cdc_common.settings import MaterializerSettings
 from materializer.job.processor import fold_settings
+from materializer.settings import MaterializerSettings
 
 HOST = UUID(int=5)
 

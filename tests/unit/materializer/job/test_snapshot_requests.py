@@ -8,12 +8,13 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.tables import request_from_json, requested_table
-from cdc_common.settings import KafkaSettings, Settings
+from cdc_common.settings import KafkaSettings
 from materializer.exactly_once.partition_task import Report
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from materializer.job.snapshot_requests import RETRY_SECONDS, WAIT_SECONDS, SnapshotRequests
 from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
+from materializer.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

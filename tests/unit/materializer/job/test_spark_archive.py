@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tomllib
 from importlib.metadata import distribution
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
+from dev.local_stack.process.paths import project_root
 from materializer.job import spark_archive
 
 if TYPE_CHECKING:
@@ -48,6 +50,12 @@ def test_a_transformer_needs_its_client_of_the_registry_as_well() -> None:
     more = spark_archive.needed_distributions("transformer").keys() - spark_archive.needed_distributions().keys()
     assert more >= {"tenacity", "sqlalchemy"}
     assert not more & {"fastapi", "alembic", "sqlglot"}
+
+
+def test_it_has_all_our_packages() -> None:
+    with (project_root() / "pyproject.toml").open("rb") as file:
+        found = tomllib.load(file)["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert sorted(spark_archive.OWN_PACKAGES) == sorted(pattern.removesuffix("*") for pattern in found)
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

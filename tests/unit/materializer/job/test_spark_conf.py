@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import MaterializerSettings
 from materializer.job.spark_conf import check_conf, session_options
 from materializer.job.spark_session import open_session
+from materializer.settings import MaterializerSettings
 
 
 @pytest.mark.parametrize("is_submitted", [False, True])

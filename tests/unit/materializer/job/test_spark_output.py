@@ -10,10 +10,10 @@ import structlog
 from pyspark import SparkContext
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import MaterializerSettings
 from materializer.job import spark_output
 from materializer.job.spark_output import SparkOutput
 from materializer.job.spark_session import open_session
+from materializer.settings import MaterializerSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

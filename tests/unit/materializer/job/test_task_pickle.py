@@ -7,10 +7,11 @@ import pickle
 import pytest
 from pydantic import SecretStr
 
-from cdc_common.settings import KafkaSettings, Settings
+from cdc_common.settings import KafkaSettings
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from materializer.job.task_pickle import dumps, loads
 from materializer.job.worker_loop import BatchTask
+from materializer.settings import Settings
 
 SECRET = "the-password"
 

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import Settings
 from materializer.job import wiring
 from materializer.job.plan import BatchPlan
 from materializer.records import RawPartition
+from materializer.settings import Settings
 from materializer.store.rocksdb import open_local_store
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from confluent_kafka import KafkaError, KafkaException
 from cassandra_storage.formats.errors import FormatError
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.raw import is_heartbeat
-from cdc_common.settings import Settings
 from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import Position
 from materializer.job import worker_loop
@@ -21,6 +20,7 @@ from materializer.job.plan import Assignment, BatchPlan
 from materializer.job.worker_loop import BatchTask, PollLoop, Standing, TaskResult, _poll_loops
 from materializer.kafka.raw_reader import Read
 from materializer.records import RawPartition, RawRecord, TopicShape
+from materializer.settings import Settings
 from materializer.store.unused import DiskUse
 
 if TYPE_CHECKING:

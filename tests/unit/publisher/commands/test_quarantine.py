@@ -14,11 +14,11 @@ from cassandra_storage.formats.rows.row import Row
 from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import raw
-from cdc_common.settings import PublisherSettings, Settings
 from publisher.commands import quarantine as quarantine_commands
 from publisher.commands.quarantine import discard_mutation, replay_mutations
 from publisher.mutations.messages import Origin
 from publisher.mutations.quarantine import SentGap, open_quarantine
+from publisher.settings import PublisherSettings, Settings
 from publisher.tables.node_schema import NodeSchema
 from publisher.tables.selection import ALL_TABLES, Selection
 from publisher.topics.raw_topics import RawTopic

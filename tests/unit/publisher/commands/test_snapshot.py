@@ -12,9 +12,9 @@ import pytest
 from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import RepairRequest
-from cdc_common.settings import PublisherSettings, Settings
 from publisher.commands import snapshot as command
 from publisher.commands.snapshot import Options, request_snapshot, want
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot import node
 from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Records, new_record

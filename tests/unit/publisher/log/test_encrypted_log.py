@@ -9,8 +9,8 @@ import pytest
 
 from cassandra_storage.formats.commitlog.sections import Codecs, EncryptionParameters
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import PublisherSettings
 from publisher.log.cdc_raw import open_codecs
+from publisher.settings import PublisherSettings
 from tests.support.cassandra_storage.files.coded import FORMS
 from tests.support.cassandra_storage.segment_builder import NAME
 

@@ -12,12 +12,13 @@ import pytest
 
 from cdc_common.clients.cassandra import Node
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import NodeSettings, PublisherSettings
+from cdc_common.settings import NodeSettings
 from publisher import app, state_files
 from publisher.log.cdc_raw import open_codecs
 from publisher.log.position import Positions
 from publisher.log.tail import SegmentTails
 from publisher.monitoring.status_collector import segment_sizes
+from publisher.settings import PublisherSettings
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ import pytest
 
 from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import PublisherSettings
 from publisher.inflight import PendingPosition
 from publisher.log import segment_disposal
 from publisher.log.cdc_raw import list_cdc_segments
@@ -25,6 +24,7 @@ from publisher.log.space import Space
 from publisher.log.spool import SEGMENTS_PER_CALL, Spool, open_spool, spool_above
 from publisher.log.tail import SegmentTails
 from publisher.progress import Progress
+from publisher.settings import PublisherSettings
 from publisher.topics.waiting import WaitingTables
 from publisher.upkeep.segment_cleanup import SegmentCleanup
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, cast
 from unittest import mock
 
 from cdc_common.clients.cassandra import read_node
-from cdc_common.settings import NodeSettings, Settings
+from cdc_common.settings import NodeSettings
 from publisher.losses.loss_watch import LossWatch
 from publisher.monitoring.status_collector import StatusCollector
 from publisher.parts import NodeSide
 from publisher.progress import Progress
+from publisher.settings import Settings
 from publisher.topics.waiting import WaitingTables
 from tests.support.publisher.segment_files import SegmentFileBuilder
 from tests.support.upgraded_node import UpgradedNode

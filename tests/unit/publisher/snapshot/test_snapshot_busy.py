@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings import PublisherSettings
+from publisher.settings import PublisherSettings
 from publisher.snapshot import busy
 from publisher.snapshot.busy import BusyNode, LegacyNodeLoad, NodeLoad
 from publisher.snapshot.nodetool import Nodetool

@@ -13,10 +13,11 @@ from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING
 from cdc_common.messages import tables
 from cdc_common.messages.raw import decode
+from cdc_common.program.pace import Pace
 from publisher.snapshot import merged_table, sending
 from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.messages import RowImages, SnapshotOrigin
-from publisher.snapshot.sending import Pace, PartitionSender, Progress
+from publisher.snapshot.sending import PartitionSender, Progress
 from publisher.tables.node_schema import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 from tests.support.vectors import indexed_sstables
@@ -126,33 +127,33 @@ def test_a_place_is_recorded_once_all_before_it_is_acknowledged(vectors: Indexed
 
 def test_a_pace_is_held_and_orders_are_heard_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, heard = [100.0], []
-    monkeypatch.setattr(sending, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(sending, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
     pace = Pace(1000.0, lambda: heard.append(clock[0]))
     for _ in range(20):
-        pace.spend(500)
+        pace.wait(500)
     assert clock[0] - 100.0 == pytest.approx(10.0)
     assert len(heard) >= 40
     clock[0] += 60.0  # nothing is saved up but a second
     for _ in range(4):
-        pace.spend(500)
+        pace.wait(500)
     assert clock[0] - 170.0 == pytest.approx(1.0)
 
 
 def test_a_busy_node_gets_a_share_of_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, shares = [100.0], [1.0]
-    monkeypatch.setattr(sending, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(sending, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
     pace = Pace(1000.0, lambda: None, lambda: shares[0])
-    pace.spend(1000)
+    pace.wait(1000)
     assert clock[0] == pytest.approx(101.0)
     assert pace.at_once(1 << 18) == 100
     shares[0] = 0.25
-    pace.spend(1000)
+    pace.wait(1000)
     assert clock[0] == pytest.approx(105.0)
     assert pace.at_once(1 << 18) == 25
     shares[0] = 1.0
-    pace.spend(1000)
+    pace.wait(1000)
     assert clock[0] == pytest.approx(106.0)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_common.settings import PublisherSettings, Settings
+from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot import worker
 from publisher.snapshot.records import Records, new_record
 from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE, CancelledError, Orders, PausedError, StoppedError

@@ -9,8 +9,8 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.raw import RAW_SCHEMA
-from cdc_common.settings import Settings
 from publisher import state_files
+from publisher.settings import Settings
 from publisher.topics.open_topics import make_raw_topics
 from tests.support.e2e.certificates import Authority
 

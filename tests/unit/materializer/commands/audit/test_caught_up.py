@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from cdc_common.settings import MaterializerSettings
 from materializer.commands.audit.caught_up import CaughtUp
 from materializer.fold.publishers import PublisherWatermark, encode_watermark
 from materializer.rows.keys import PUBLISHER, REORDER_TIMER, timer_key
+from materializer.settings import MaterializerSettings
 from tests.support.materializer.memory_state import MemoryState
 
 A, B, C = (bytes([host]) * 16 for host in (1, 2, 3))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
-from materializer.commands.audit.select import Pace
+from cdc_common.program.pace import Pace
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT, whole_value
 from tests.support.materializer.audited import MemoryTable, PlainRow, compare, state_units
 from tests.support.materializer.raw_builder import TABLE, int_bytes

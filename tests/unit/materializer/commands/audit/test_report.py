@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.formats.types.marshal import NativeType
+from cdc_common.program.pace import Pace
 from materializer.commands.audit.first_look import SpanComparison, scan_rows, state_units
 from materializer.commands.audit.plan import AuditOptions, SlicePlan
 from materializer.commands.audit.progress import Progress
 from materializer.commands.audit.report import Report
 from materializer.commands.audit.second_look import SecondLook
-from materializer.commands.audit.select import Pace, Unread
+from materializer.commands.audit.select import Unread
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT, AuditedTable, Side
 from materializer.commands.audit.spans import slices
 from tests.support.materializer.audited import SECOND, WHOLE_RING, MemoryTable, PlainRow, compare, make_plan, state_of

@@ -1,78 +1,18 @@
-"""The codes of Cassandra, of the publisher and of the filler beside a node (CDC-010 to 019, 040 to 049)."""
+"""The publisher's error codes: the explanations of those that no other program has, and how much each stops."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cdc_common.errors.codes import Code
 from cdc_common.errors.explanation import Explanation
-from cdc_common.errors.links import CASSANDRA_RIGHTS, DAMAGED_SEGMENT, SNAPSHOT
+from cdc_common.errors.links import SNAPSHOT, UNPUBLISHED, WAITING
+from cdc_common.errors.scopes import Scope
 
-EXPLANATIONS = {
-    Code.CASSANDRA_UNREACHABLE: Explanation(
-        "Cassandra unreachable",
-        meaning="""No contact point accepted a connection, or a query had no answer in time. A starting program exits. A
-        running publisher waits and reads nothing, because only the node knows whether a table was altered; it continues
-        by itself. If the node takes writes but answers no CQL (`nodetool disablebinary`), `cdc_raw` fills
-        (CDC-046).""",
-        cause="""The node is down, listens on another address (`native_transport_port`, `rpc_address`), or a firewall is
-        in the way.""",
-        fix="""Check `nodetool status`. Set `cassandra.contact_points` and `cassandra.port` to nodes of the CDC
-        datacenter.""",
-    ),
-    Code.CASSANDRA_AUTH: Explanation(
-        "Cassandra login or permission refused",
-        meaning="""Cassandra refused the login, or a query of a table that the program reads. A running publisher or
-        filler exits, and its unit restarts it.""",
-        cause="""The role is unknown, its password is wrong, or it lacks a right. A node that cannot read its roles
-        refuses all logins: for a moment while it starts, or if `system_auth` is not replicated to its datacenter.""",
-        fix=f"""Set `cassandra.username` and `cassandra.password_file`. Grant the role SELECT on `system_schema` and,
-        for the filler, MODIFY on its own keyspace (all {CASSANDRA_RIGHTS}).""",
-    ),
-    Code.CDC_DISABLED: Explanation(
-        "CDC disabled on the node",
-        meaning="The node's commit log segments never reach `cdc_raw`, so nothing can be published.",
-        cause="`cdc_enabled` is not true in the node's cassandra.yaml.",
-        fix=f"""Set `cdc_enabled: true` on every node of the CDC datacenter and restart them one by one. Then `ALTER
-        TABLE … WITH cdc = true` for each table. Earlier writes are not in `cdc_raw`: {SNAPSHOT} for them.""",
-    ),
-    Code.CDC_RAW_MISSING: Explanation(
-        "Missing cdc_raw directory",
-        meaning="""`node.cdc_raw_directory` does not exist, or the publisher's user may not read and write it. Act soon:
-        segments accumulate up to `cdc_total_space`. Then the node refuses CDC writes or, with `cdc_block_writes:
-        false`, drops the oldest segments and loses changes.""",
-        cause="""The path is not `cdc_raw_directory` of cassandra.yaml (by default `cdc_raw` in Cassandra's data
-        folder), the publisher runs on another machine, or a container does not mount it.""",
-        fix="""Set the path, mount the folder into both containers, and put the publisher's user into Cassandra's group:
-        it has to read and to delete files there.""",
-    ),
-    Code.CASSANDRA_QUERY: Explanation(
-        "Cassandra query failed",
-        meaning="""Cassandra answered a query with an error that concerns neither the login nor the connection. The
-        message has Cassandra's text.""",
-        cause="""A table does not exist, this build does not know the version's `system_schema`, or the node is
-        overloaded.""",
-        fix="""Follow Cassandra's message. If it names a system table, report it with the node's version and the table's
-        DESCRIBE.""",
-    ),
-    Code.FILLER_PAUSED: Explanation(
-        "Filler paused or waiting",
-        meaning="""A node has too little room. Padding goes to every node of the datacenter, so no filler writes until
-        that node has room again. Until then segments of idle tables take longer than `filler.max_segment_age_seconds`
-        to reach CDC.""",
-        cause="""`cdc_raw` of the node holds more than `filler.cdc_raw_percent` of its limit, or its disk is nearly
-        full. The message says which.""",
-        fix="""Look at the publisher beside that node: it deletes segments once they are published. Make room if the
-        disk is full. The fillers continue by themselves.""",
-    ),
-    Code.NODETOOL_FAILED: Explanation(
-        "nodetool failed",
-        meaning="""The filler beside a Cassandra 3.11 node flushes it with `filler.nodetool`, because 3.11 hands a
-        segment over once everything in it is flushed. Until this works, full segments wait for Cassandra's own flushes.
-        The publisher takes snapshots with `publisher.nodetool` (`snapshot`, `clearsnapshot`, `describering`). It tries
-        again every 10 s, and publishing continues.""",
-        cause="The message has nodetool's output. Most often nodetool is not on the PATH, or JMX requires a login.",
-        fix="""Set the command with all its arguments, such as `["/opt/cassandra/bin/nodetool", "-h", "127.0.0.1", "-u",
-        "cdc", "-pwf", "/etc/cassandra/nodetool.pw"]`.""",
-    ),
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXPLANATIONS: dict[Code, Explanation] = {
     Code.CHANGES_WOULD_BE_LOST: Explanation(
         "Changes would be lost",
         meaning="""The node or a keyspace is set up so that changes bypass the CDC log unnoticed. The publisher does not
@@ -106,17 +46,6 @@ EXPLANATIONS = {
         former spool directory, or that the spool's disk is not mounted: set `publisher.spool_directory` back until that
         directory is empty, or mount the disk.""",
     ),
-    Code.SEGMENT_CORRUPT: Explanation(
-        "Damaged segment",
-        meaning="""A segment, its index file or a mutation fails its checksum or ends early. The message names file and
-        position. In a compressed or encrypted segment, this is the byte where the damaged section begins. The publisher
-        stops before it and deletes nothing. A torn end after a crash of the node is not damage.""",
-        cause="""Damage of the disk or the memory; a `commitlog_segment_size` of the node that is larger than
-        `publisher.max_segment_mib` (or a mutation larger than half of it); or, if every section of an encrypted segment
-        fails, the wrong key.""",
-        fix=f"""Raise the setting or correct the keystore. Otherwise move the segment out of `cdc_raw` and repair
-        ({DAMAGED_SEGMENT}).""",
-    ),
     Code.SEGMENT_UNSUPPORTED: Explanation(
         "Unsupported segment format",
         meaning="""The segment is sound, but this build cannot read it. It reads Cassandra 3.11 to 5.0: plain,
@@ -137,18 +66,6 @@ EXPLANATIONS = {
         `cdc_raw`, and the materializer recognises what it has seen. A lost schema history is harmless too, unless
         unread segments mention a table or a type that was dropped, or a `TRUNCATE`, a `DROP` or a switch of `cdc` was
         not published yet. Keep all other files.""",
-    ),
-    Code.SCHEMA_UNKNOWN: Explanation(
-        "Unknown table schema",
-        meaning="""*Publisher*: the node's schema does not show a table or a column that a mutation needs. The table
-        waits for it for 10 s, and all others go on; for a batch of several tables all wait. After that, mutations of an
-        unknown table are skipped with a warning; others are quarantined (CDC-048). *Materializer*: the schema that a
-        raw message names has not arrived in the tables topic. Its raw partition waits before the message, and tries
-        again every 10 s. Nothing is lost.""",
-        cause="""*Publisher*: the table was dropped before the publisher first saw it; none of its rows is left.
-        *Materializer*: the publisher that wrote the message does not run, or the tables topic lost messages.""",
-        fix="""Start that publisher: it sends the schemas it knows when it starts. The tables topic must be compacted,
-        and nothing may delete its messages.""",
     ),
     Code.LOG_ENCRYPTED: Explanation(
         "Encrypted commit log",
@@ -208,4 +125,111 @@ EXPLANATIONS = {
         fix="""Remove the cause, run `cassandra-publisher quarantine replay`, and start again. Or raise the limit, if
         the disk has room.""",
     ),
+    Code.TABLE_WAITS: Explanation(
+        "Table waits",
+        meaning="""The publisher does not send the changes of one table for now; all others go on. The segments with its
+        mutations are kept, up to `publisher.waiting_max_percent`. Beyond that the table is marked as needing a snapshot
+        (CDC-065). `cassandra-publisher status` shows table, reason and fix.""",
+        cause="""The code of the reason says it: Kafka refuses the topic (CDC-021), the registry refuses the subject
+        (CDC-031), the name (CDC-023, CDC-062), the topic's settings (CDC-022), an unreadable type (CDC-063).""",
+        fix=f"""Do what the reason's fix says. The publisher tries again after pauses of up to a minute, and then sends
+        what it has kept, in order ({WAITING}). `ALTER TABLE … WITH cdc = false` or `DROP TABLE` gives it up.""",
+    ),
+    Code.TOPIC_NAME: Explanation(
+        "Topic name too long",
+        meaning="""The raw topic `<prefix>.raw.<keyspace>.<table>` of a table would have more than the 249 characters
+        that Kafka allows. The table waits (CDC-061).""",
+        cause="Newer versions of Cassandra allow longer names of tables and keyspaces than a topic has room for.",
+        fix="""`ALTER TABLE … WITH cdc = false` or `DROP TABLE`: what the log still has of it is then skipped. Or
+        choose a shorter `kafka.topic_prefix` for the whole cluster, before it publishes anything.""",
+    ),
+    Code.TABLE_NOT_PUBLISHED: Explanation(
+        "Unpublished table",
+        meaning="""A table with `cdc = true` cannot be published. All other tables go on. `cassandra-publisher status`
+        and `check` show table and reason. A table with a type that this build cannot read waits (CDC-061).""",
+        cause=f"""It is a materialized view, a super column family, a Thrift table whose column names are not text, a
+        custom type decides the order of its rows or elements ({UNPUBLISHED}), or a type is nested over 100 deep.""",
+        fix="""`ALTER … WITH cdc = false` ends the message and saves room in `cdc_raw`. For a view, publish the base
+        table instead. If you drop the column that is the reason, the table is published again and needs a snapshot
+        (CDC-065).""",
+    ),
+    Code.TABLE_CDC_DISABLED: Explanation(
+        "CDC disabled on a table",
+        meaning="""A published table now has `cdc = false`. Earlier writes are published, however late they are read.
+        Later writes are not. Exceptions are possible for writes up to the end of the segment that was newest at the
+        switch, and for writes that the publisher reads only after `cdc` is on again. Its change topic stays; rows with
+        a TTL do not expire there until then. Nothing else stops.""",
+        cause="`ALTER TABLE … WITH cdc = false`.",
+        fix="If that was not intended: `ALTER TABLE … WITH cdc = true`, then see CDC-065.",
+    ),
+    Code.SEGMENT_LOST: Explanation(
+        "Lost segment",
+        meaning="""A commit log segment disappeared before the publisher had sent all of it: changes of this node are
+        lost, unless another replica's publisher sends them. Every published table is marked as needing a snapshot
+        (CDC-065). The log has the segments' ids.""",
+        cause="""Somebody deleted files in `cdc_raw` or in the spool, the node dropped them (`cdc_block_writes: false`
+        with a full `cdc_raw`), or their disk is lost.""",
+        fix=f"""For each table, {SNAPSHOT} (`publisher.snapshot = "when_needed"` takes it by itself). Rows whose
+        deletion is lost go with `cassandra-materializer audit --repair`.""",
+    ),
+    Code.SNAPSHOT_GIVEN_UP: Explanation(
+        "Snapshot given up",
+        meaning="""This node's part of a table's snapshot has stopped for good; `cassandra-publisher status` keeps the
+        reason. Everything else goes on, and purging no longer waits for this node. Rows that were not sent are missing
+        until they are written.""",
+        cause="""A damaged SSTable (the message names it) or one of an old version, an unpublished table, or a
+        cancel: here, or on all nodes that knew of it before.""",
+        fix=f"""If an SSTable is damaged, run `nodetool scrub`, or remove the file and run `nodetool repair`
+        (`cassandra-sstable verify` finds all). If it has an old version, run `nodetool upgradesstables`. Then
+        {SNAPSHOT} again: one that was given up cannot continue, as tombstones may be purged.""",
+    ),
+    Code.SNAPSHOT_STALLED: Explanation(
+        "Snapshot stalled",
+        meaning="""An alert: this node's snapshot of a table has made no progress for an hour. Until it ends, no
+        tombstone of that table is purged on any raw partition, the state grows, and compaction cannot free the SSTables
+        that it holds.""",
+        cause="""`cassandra-publisher status` says what it waits for: nodetool, Kafka, room in `cdc_raw`, the log up to
+        the flush (on 3.11: does the filler run?), or `--resume`.""",
+        fix="""Remove the cause, or cancel it: `cassandra-publisher snapshot KEYSPACE.TABLE --cancel`. If the node is
+        gone for good, put its host id into `materializer.forgotten_publishers`.""",
+    ),
 }
+
+SCOPES: Mapping[Code, tuple[Scope, ...]] = {
+    Code.CASSANDRA_UNREACHABLE: (Scope.WAITS, Scope.START),
+    Code.CASSANDRA_AUTH: (Scope.START, Scope.PROGRAM),
+    Code.CASSANDRA_QUERY: (Scope.START, Scope.PROGRAM),
+    Code.CDC_DISABLED: (Scope.START,),
+    Code.CDC_RAW_MISSING: (Scope.START, Scope.PROGRAM),
+    Code.NODETOOL_FAILED: (Scope.COMMAND,),
+    Code.CHANGES_WOULD_BE_LOST: (Scope.NOTHING, Scope.START),
+    Code.SPOOLING: (Scope.NOTHING,),
+    Code.SEGMENTS_STUCK: (Scope.NOTHING, Scope.START),
+    Code.KAFKA_UNREACHABLE: (Scope.TABLE, Scope.WAITS, Scope.START),
+    Code.KAFKA_REFUSED: (Scope.TABLE, Scope.START, Scope.PROGRAM),
+    Code.TOPIC_SETTINGS: (Scope.TABLE, Scope.START),
+    Code.TOPIC_NAMES_COLLIDE: (Scope.TABLE,),
+    Code.TOPIC_NAME: (Scope.TABLE,),
+    Code.TOPIC_PREFIX_TAKEN: (Scope.START,),
+    Code.REGISTRY_UNREACHABLE: (Scope.TABLE, Scope.START),
+    Code.REGISTRY_REFUSED: (Scope.TABLE, Scope.START),
+    Code.MESSAGE_TOO_LARGE: (Scope.TABLE,),
+    Code.SEGMENT_CORRUPT: (Scope.PROGRAM,),
+    Code.SEGMENT_UNSUPPORTED: (Scope.PROGRAM,),
+    Code.POSITION_FILE: (Scope.START, Scope.PROGRAM),
+    Code.SCHEMA_UNKNOWN: (Scope.MESSAGE, Scope.TABLE),
+    Code.LOG_ENCRYPTED: (Scope.START,),
+    Code.KEYSTORE: (Scope.START,),
+    Code.CDC_RAW_FILLING: (Scope.NOTHING,),
+    Code.CDC_RAW_WAS_FULL: (Scope.NOTHING,),
+    Code.QUARANTINED: (Scope.MESSAGE,),
+    Code.QUARANTINE_FULL: (Scope.TABLE, Scope.PROGRAM),
+    Code.TABLE_WAITS: (Scope.TABLE,),
+    Code.TABLE_NOT_PUBLISHED: (Scope.COMMAND, Scope.TABLE),
+    Code.TABLE_CDC_DISABLED: (Scope.NOTHING,),
+    Code.NEEDS_SNAPSHOT: (Scope.NOTHING,),
+    Code.SEGMENT_LOST: (Scope.NOTHING,),
+    Code.SNAPSHOT_GIVEN_UP: (Scope.COMMAND,),
+    Code.SNAPSHOT_STALLED: (Scope.NOTHING,),
+}
+"""How much of the program each code stops."""

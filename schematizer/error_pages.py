@@ -1,34 +1,18 @@
-"""The codes of the schema registry and of its clients (CDC-030 to 039)."""
+"""The registry's error codes: the explanations of those that no other program has, and how much each stops."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import Code
 from cdc_common.errors.explanation import Explanation
 from cdc_common.errors.links import BACKUP, LOGINS, WATSON
+from cdc_common.errors.scopes import Scope
 
-EXPLANATIONS = {
-    Code.REGISTRY_UNREACHABLE: Explanation(
-        "Schema registry unreachable",
-        meaning="""`registry.url` gave no HTTP answer in time, or answered with a failure (5xx, 429). Partitions that
-        need a new schema wait with their positions unmoved, and continue by themselves. A publisher
-        stores the ids that it knows: only new tables wait (CDC-061).""",
-        cause="""The registry does not run, the address is wrong as seen from this machine, or its certificate is not
-        trusted.""",
-        fix="""Check that `curl $URL/subjects` prints a list. `registry.ssl_ca_file`, or `SSL_CERT_FILE` in the
-        environment, names other authorities to trust.""",
-    ),
-    Code.REGISTRY_REFUSED: Explanation(
-        "Schema registry request refused",
-        meaning="""The registry refused the request. The message has its text and code. In the publisher the
-        table waits (CDC-061), in the materializer its raw partitions stop.""",
-        cause="""*401, 403*: wrong user or rights. *404*: `url` is not a registry's root. *409, incompatible*: another
-        client registered there, or a column was dropped and added with another type. *409, read-only or disabled*:
-        closed in the registry. *422*: report it. *Assigns no topics*: `materializer.topics` = `registry` needs
-        `cassandra-schematizer`.""",
-        fix="""Correct `registry.username`, `password_file` or `url`. If the schema is incompatible, see `GET
-        /subjects/<subject>/versions`, then set a level (`PUT /config/<subject>`) or another `kafka.topic_prefix`. If it
-        is closed, set the status to `read-write`, or register another schema.""",
-    ),
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXPLANATIONS: dict[Code, Explanation] = {
     Code.REGISTRY_DATABASE: Explanation(
         "Registry database unusable",
         meaning="""`cassandra-schematizer` cannot open `schematizer.database_url`. Every message that was ever written
@@ -98,3 +82,17 @@ EXPLANATIONS = {
         the setting, and correct the network or the settings.""",
     ),
 }
+
+SCOPES: Mapping[Code, tuple[Scope, ...]] = {
+    Code.REGISTRY_UNREACHABLE: (Scope.COMMAND,),
+    Code.REGISTRY_REFUSED: (Scope.COMMAND,),
+    Code.REGISTRY_DATABASE: (Scope.COMMAND, Scope.REQUEST, Scope.START),
+    Code.BACKUP: (Scope.COMMAND,),
+    Code.DOCUMENTATION: (Scope.COMMAND,),
+    Code.CLIENTS_LATE: (Scope.NOTHING,),
+    Code.REGISTRY_KEY: (Scope.COMMAND, Scope.START),
+    Code.REGISTRY_OPEN: (Scope.START,),
+    Code.REGISTRY_CERTIFICATE: (Scope.NOTHING, Scope.START),
+    Code.REGISTRY_ISSUER: (Scope.REQUEST, Scope.START),
+}
+"""How much of the program each code stops."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cdc_common.settings import shared
 from cdc_common.settings.job import JobSettings
 
 
@@ -25,3 +26,9 @@ class TransformerSettings(JobSettings):
         "/etc/transformers.toml"
     )
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9474
+
+
+class Settings(shared.Settings):
+    """The tables of cdc.toml that the transformers reads."""
+
+    transformer: TransformerSettings = TransformerSettings()

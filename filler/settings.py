@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cdc_common.settings import shared
 from cdc_common.settings.base import Table
 
 
@@ -65,3 +66,9 @@ class FillerSettings(Table):
         str, Field(description="Address that serves /metrics, /health and /status.", min_length=1)
     ] = "127.0.0.1"
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9471
+
+
+class Settings(shared.Settings):
+    """The tables of cdc.toml that the filler reads."""
+
+    filler: FillerSettings = FillerSettings()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from cdc_common.settings.base import Table
+from cdc_common.settings import shared
+from cdc_common.settings.base import Conflict, Table
+from cdc_common.settings.tables import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TablePattern = Annotated[str, Field(pattern=r"^\w+\.(\w+|\*)$")]
 
@@ -206,3 +212,42 @@ class PublisherSettings(Table):
         str, Field(description="Address that serves /metrics, /health and /status.", min_length=1)
     ] = "127.0.0.1"
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9470
+
+    def conflicts(self, shared: shared.Settings) -> Iterator[Conflict]:
+        """Folders for segments that are taken out of cdc_raw: Cassandra counts all that is below it."""
+        cdc_raw = shared.node.cdc_raw_directory
+        folders = {
+            "publisher.processed_segments": Path(self.processed_segments),
+            "publisher.spool_directory": self.spool_directory,
+            "publisher.state_directory": self.state_directory,
+        }
+        for name, folder in folders.items():
+            if folder is not None and folder.is_absolute() and folder.is_relative_to(cdc_raw):
+                yield Conflict(
+                    name,
+                    f"is in node.cdc_raw_directory, {cdc_raw}, whose size Cassandra limits",
+                    "Set it to a folder outside of it.",
+                )
+
+
+class FillerView(View):
+    """The table that the publisher does not publish, and the keyspace in which publishers coordinate."""
+
+    keyspace: str
+    table: str
+
+
+class MaterializerView(View):
+    """The consumer of the raw topics, and how long it waits for writes."""
+
+    group_id: str
+    reorder_seconds: float
+    truncate_seconds: float
+
+
+class Settings(shared.Settings):
+    """The tables of cdc.toml that the publisher reads."""
+
+    publisher: PublisherSettings = PublisherSettings()
+    filler: FillerView = Field(default_factory=partial(FillerView.of, "filler"))
+    materializer: MaterializerView = Field(default_factory=partial(MaterializerView.of, "materializer"))

@@ -1,11 +1,17 @@
-"""The codes of the transformers (CDC-095 to 098)."""
+"""The transformers' error codes: the explanations of those that no other program has, and how much each stops."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cdc_common.errors.codes import Code
 from cdc_common.errors.explanation import Explanation
+from cdc_common.errors.scopes import Scope
 
-EXPLANATIONS = {
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXPLANATIONS: dict[Code, Explanation] = {
     Code.TRANSFORM_FAILED: Explanation(
         "Message not transformed",
         meaning="""A transformer cannot transform a message. The message of the error names transformer, topic,
@@ -47,3 +53,23 @@ EXPLANATIONS = {
         delete the target topic and start from the beginning.""",
     ),
 }
+
+SCOPES: Mapping[Code, tuple[Scope, ...]] = {
+    Code.KAFKA_UNREACHABLE: (Scope.RAW_PARTITION, Scope.WAITS, Scope.START),
+    Code.KAFKA_REFUSED: (Scope.RAW_PARTITION, Scope.TOPIC, Scope.PROGRAM),
+    Code.TOPIC_SETTINGS: (Scope.TOPIC,),
+    Code.REGISTRY_UNREACHABLE: (Scope.RAW_PARTITION, Scope.TOPIC, Scope.START),
+    Code.REGISTRY_REFUSED: (Scope.RAW_PARTITION, Scope.TOPIC, Scope.START),
+    Code.TRANSFORM_FAILED: (Scope.RAW_PARTITION,),
+    Code.TRANSFORM_STEP: (Scope.TOPIC, Scope.START),
+    Code.TRANSFORM_SOURCE: (Scope.RAW_PARTITION,),
+    Code.TRANSFORM_REPEATED: (Scope.RAW_PARTITION,),
+    Code.TRANSACTION_EXPIRED: (Scope.RAW_PARTITION,),
+    Code.UNEXPECTED: (Scope.RAW_PARTITION, Scope.TOPIC),
+    Code.RAW_PARTITION_STOPPED: (Scope.RAW_PARTITION,),
+    Code.CHECKPOINT_LOCATION: (Scope.START,),
+    Code.SPARK_SETTING: (Scope.START,),
+    Code.SPARK_FAILED: (Scope.PROGRAM,),
+    Code.TRANSACTION_TIMEOUT: (Scope.PROGRAM,),
+}
+"""How much of the program each code stops."""

@@ -1,21 +1,27 @@
-"""The codes that stop a raw partition, a topic or the materializer's job (CDC-050 to 059, 071, 080 to 086, 093)."""
+"""The materializer's error codes: the explanations of those that no other program has, and how much each stops."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import Code
 from cdc_common.errors.explanation import Explanation
 from cdc_common.errors.links import (
-    CHECKPOINT,
+    ANOTHER_TOPIC,
     CLOCK,
     DAMAGED_STATE,
-    LARGE_CHANGES,
+    EMPTY,
     MORE_PARTITIONS,
     REBUILD,
-    SPARK,
-    STOPPED,
+    SNAPSHOT,
+    TRUNCATE,
 )
+from cdc_common.errors.scopes import Scope
 
-EXPLANATIONS = {
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXPLANATIONS: dict[Code, Explanation] = {
     Code.RAW_SKIPPED: Explanation(
         "Skipped raw messages",
         meaning="""The next raw message has a higher offset than the position. Continuing would publish wrong rows, so
@@ -87,24 +93,6 @@ EXPLANATIONS = {
         fix=f"""Compare them with a fourth clock (`chronyc tracking` on the broker that leads the raw partition, and on
         the host) and correct the wrong one: {CLOCK}.""",
     ),
-    Code.SPARK_SETTING: Explanation(
-        "Invalid Spark setting",
-        meaning="The job cannot run correctly in this Spark. The message says why, and the fix.",
-        cause="""Spark Connect, a refused setting (`spark.speculation`: two attempts of one task would fence each
-        other), executors whose Python is not on the driver's machine, or no Java that Spark can run on.""",
-        fix=f"Correct it in spark-defaults.conf ({SPARK}), or install Java.",
-    ),
-    Code.SPARK_FAILED: Explanation(
-        "Spark job failed",
-        meaning="""A batch failed after Spark's own retries, for a reason that no other code names; the message has
-        Spark's last error in plain words. If a restart of the query probably heals it (event `spark restarts`), the job
-        tries that after 1, 2, 4 … 60 s, and ends after 10 minutes of failures. Unfinished work was never visible. An
-        exception that one raw partition meets is CDC-084, and stops only that one.""",
-        cause="""Most often an executor died (out of memory: see its log), the driver lost its workers, the driver's JVM
-        died, or the cluster's manager ended the application.""",
-        fix="""Start the materializer again: it continues from the group's offsets. If memory was short, lower
-        `materializer.chunk_max_bytes`, or give the executors more.""",
-    ),
     Code.RAW_MESSAGE_UNREADABLE: Explanation(
         "Unreadable raw message",
         meaning="""Either a message of the tables topic cannot be read: this concerns all tables, and the materializer
@@ -121,17 +109,6 @@ EXPLANATIONS = {
         feature.""",
         cause="The data use a feature of Cassandra that this build does not implement.",
         fix=f"Upgrade, if a newer build implements it. Otherwise set `cdc = false` on the table, and later {REBUILD}.",
-    ),
-    Code.CHECKPOINT_LOCATION: Explanation(
-        "Checkpoint location refused",
-        meaning="""The checkpoint location cannot be read or written. A starting job exits. Later the raw partitions
-        that meet it stop, try again every 10 s, and continue by themselves. A call that hangs is given up after three
-        quarters of `materializer.transaction_timeout_seconds`.""",
-        cause="""A folder is read-only, full, not mounted or hangs; a bucket is away; or its key may not read, list,
-        write and delete below the folder.""",
-        fix=f"""Correct that. On S3, driver and executors take credentials from their environment (`AWS_ACCESS_KEY_ID`,
-        `AWS_SECRET_ACCESS_KEY`, or the instance's role). Endpoint and region are in the location's query
-        ({CHECKPOINT}).""",
     ),
     Code.DEAD_LETTERED: Explanation(
         "Dead-lettered raw message",
@@ -152,50 +129,83 @@ EXPLANATIONS = {
         fix="""Stop that program, or upgrade. If the messages stay unreadable, raise the limit: the raw partition reads
         a `discard` or `replay` (CDC-080) only after the messages before it. Then resolve the dead letters.""",
     ),
-    Code.MESSAGE_TOO_LARGE: Explanation(
-        "Change too large for its topic",
-        meaning="""A change has the row before and after, and its compressed message is larger than the change topic's
-        `max.message.bytes`. The raw partition stops before its chunk. The message names topic, size, write timestamp
-        and the partition's token (`SELECT … WHERE token(key) = …` finds it).""",
-        cause="A large row, or a topic with a small limit.",
-        fix=f"""Raise `max.message.bytes` of the topic, with room; `cassandra-materializer retry` applies it now. Or set
-        `materializer.on_large_message`: `without_before` leaves out the row before (`source.left_out` says so);
-        `dead_letter` sends the change to the dead-letter topic, and the row's next change corrects it
-        ({LARGE_CHANGES}).""",
+    Code.TOPIC_VERSION: Explanation(
+        "New version of a change topic",
+        meaning=f"""The table continues in `<topic>-v2`, `-v3` and so on. Each key of the former topic ends with a `d`,
+        each present row comes as `r` in the new one ({ANOTHER_TOPIC}). Each raw partition logs `rows moved` when it is
+        done. A key that is changed back returns to its former topic.""",
+        cause="""The table's key changed, or its columns changed so that readers of the topic could not read them. With
+        `materializer.topics` = `registry`, a field became personal or no longer is: the registry's decision says
+        why.""",
+        fix="Subscribe consumers to the new topic. Delete the old one when they have read it.",
     ),
-    Code.TRANSACTION_TIMEOUT: Explanation(
-        "Transaction timeout",
-        meaning="""The brokers refuse the job's transaction timeout, so the materializer ends: the setting is the same
-        for all raw partitions. It asks at its start; without the right to describe the brokers' settings, the first
-        transaction shows it.""",
-        cause="`materializer.transaction_timeout_seconds` is more than the brokers' `transaction.max.timeout.ms`.",
-        fix="Lower the one or raise the other.",
+    Code.KEY_NOT_REPRESENTABLE: Explanation(
+        "Row key not representable in Avro",
+        meaning=f"""A warning: a change is not in its topic, because its primary key has no Avro value of its own. The
+        row is folded and the partition continues. The log names segment and position of the write. Values of other
+        columns never cause this ({EMPTY}).""",
+        cause="""The key has an empty value of a type without one in Avro (`blobAsInt(0x)`), a null of a compact table,
+        a text that is not UTF-8, or a second form of a partition key value (`blobAsBoolean(0x02)`, or a tuple without
+        its last fields): one message key would stand for two rows.""",
+        fix="If readers need the row, write it under another key and delete this one.",
     ),
-    Code.UNEXPECTED: Explanation(
-        "Unexpected exception",
-        meaning="""A raw partition, or the plan of a raw topic, met an exception that no other code describes. Only that
-        one stops. Nothing is lost: its position stays before the messages. It is tried again at least every 5
-        minutes.""",
-        cause="""A defect of this program, most often data that nothing has tested. Some are caused by the machine: a
-        full disk under `materializer.state_directory`, or too little memory. Those end with their cause.""",
-        fix=f"""Report it with the trace, which has no row values: the logs of the driver and of the executor have it
-        once (event `raw partition stopped`, key `trace`). Upgrade once it is fixed. Raise the raw topic's
-        `retention.ms` in time ({STOPPED}).""",
+    Code.PUBLISHER_STALLED: Explanation(
+        "Stalled publisher",
+        meaning="""A warning: for `materializer.stalled_publisher_seconds` a raw topic has had no watermark of a
+        publisher that sent to it before. Changes of other nodes go on. Tombstones are not purged, because its log may
+        hold an older write that they shadow; the state grows.""",
+        cause="The publisher does not run or cannot reach Kafka, or its node is gone.",
+        fix="""Start it: what it sends then is merged as if it had come in time. If the node is gone for good, add the
+        host id of the warning to `materializer.forgotten_publishers` and restart the materializer. Remove it again
+        before a publisher with that id returns: its messages would be merged, but nothing would wait for them.""",
     ),
-    Code.TRANSACTION_EXPIRED: Explanation(
-        "Transaction expired",
-        meaning="""The brokers aborted a raw partition's transaction. Nothing of it is visible, nothing is lost, and it
-        runs again by itself.""",
-        cause="""It was open for longer than `materializer.transaction_timeout_seconds`: a process was stopped, brokers
-        or the checkpoint location are slow, or chunks are too large.""",
-        fix="""See how long changelogs take to be stored. Lower `materializer.chunk_max_bytes` and `chunk_max_messages`,
-        or raise the timeout.""",
-    ),
-    Code.RAW_PARTITION_STOPPED: Explanation(
-        "Stopped raw partition",
-        meaning=f"An alert: a raw partition has been stopped for 5 minutes. All others go on. {STOPPED}.",
-        cause="""The label `code` names it. `cassandra-materializer status` (`cassandra-transformer status` for a
-        transformer) shows message, offset, lag, fix, and the time until Kafka may delete what is unread.""",
-        fix="Do what that code's section says, then wait for the next try or run `cassandra-materializer retry`.",
+    Code.NOT_TRUNCATED: Explanation(
+        "A node was not truncated",
+        meaning="""Other nodes truncated a table, this one did not: its publisher has sent its log up to a minute after
+        the `TRUNCATE`, without a truncation. Cassandra still has its earlier rows, but the change topic has none of
+        them.""",
+        cause="""`TRUNCATE` failed on the node, or took longer than `materializer.truncate_seconds` from the first node
+        to the last.""",
+        fix=f"""If it failed, run it again, which ends the alert. If it was slow, set `materializer.truncate_seconds` to
+        the longest such time, and {SNAPSHOT} of the table ({TRUNCATE}).""",
     ),
 }
+
+SCOPES: Mapping[Code, tuple[Scope, ...]] = {
+    Code.CASSANDRA_UNREACHABLE: (Scope.COMMAND,),
+    Code.CASSANDRA_AUTH: (Scope.COMMAND,),
+    Code.CASSANDRA_QUERY: (Scope.COMMAND,),
+    Code.KAFKA_UNREACHABLE: (Scope.RAW_PARTITION, Scope.WAITS, Scope.START),
+    Code.KAFKA_REFUSED: (Scope.RAW_PARTITION, Scope.TOPIC, Scope.PROGRAM),
+    Code.TOPIC_SETTINGS: (Scope.TOPIC,),
+    Code.TOPIC_NAMES_COLLIDE: (Scope.TOPIC,),
+    Code.TOPIC_PREFIX_TAKEN: (Scope.TOPIC,),
+    Code.REGISTRY_UNREACHABLE: (Scope.RAW_PARTITION, Scope.TOPIC, Scope.START),
+    Code.REGISTRY_REFUSED: (Scope.RAW_PARTITION, Scope.TOPIC, Scope.START),
+    Code.SCHEMA_UNKNOWN: (Scope.RAW_PARTITION,),
+    Code.RAW_SKIPPED: (Scope.RAW_PARTITION,),
+    Code.STATE_MISMATCH: (Scope.RAW_PARTITION,),
+    Code.STATE_DAMAGED: (Scope.RAW_PARTITION,),
+    Code.STATE_FORMAT: (Scope.RAW_PARTITION,),
+    Code.RAW_PARTITIONS_CHANGED: (Scope.RAW_PARTITION, Scope.TOPIC),
+    Code.CLOCK_AHEAD: (Scope.RAW_PARTITION,),
+    Code.RAW_MESSAGE_UNREADABLE: (Scope.RAW_PARTITION,),
+    Code.NOT_SUPPORTED: (Scope.RAW_PARTITION,),
+    Code.TOO_MANY_DEAD_LETTERS: (Scope.RAW_PARTITION,),
+    Code.MESSAGE_TOO_LARGE: (Scope.RAW_PARTITION,),
+    Code.TRANSACTION_EXPIRED: (Scope.RAW_PARTITION,),
+    Code.UNEXPECTED: (Scope.RAW_PARTITION, Scope.TOPIC),
+    Code.RAW_PARTITION_STOPPED: (Scope.RAW_PARTITION,),
+    Code.DEAD_LETTERED: (Scope.MESSAGE,),
+    Code.KEY_NOT_REPRESENTABLE: (Scope.MESSAGE,),
+    Code.NEEDS_SNAPSHOT: (Scope.NOTHING,),
+    Code.TOPIC_VERSION: (Scope.NOTHING,),
+    Code.PUBLISHER_STALLED: (Scope.NOTHING,),
+    Code.NOT_TRUNCATED: (Scope.NOTHING,),
+    Code.CHANGE_TOPIC_RECREATED: (Scope.RAW_PARTITION,),
+    Code.CHECKPOINT_LOCATION: (Scope.RAW_PARTITION, Scope.START),
+    Code.SPARK_SETTING: (Scope.START,),
+    Code.SPARK_FAILED: (Scope.PROGRAM,),
+    Code.TRANSACTION_TIMEOUT: (Scope.PROGRAM,),
+}
+"""How much of the program each code stops."""

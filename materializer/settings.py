@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 from uuid import UUID  # noqa: TC003 - pydantic needs it
 
 from pydantic import Field
 
+from cdc_common.settings import shared
 from cdc_common.settings.job import JobSettings
+from cdc_common.settings.tables import View
 
 
 class MaterializerSettings(JobSettings):
@@ -186,3 +189,17 @@ class MaterializerSettings(JobSettings):
         bool, Field(description="Send a message without a value after each delete, for log compaction.")
     ] = True
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9472
+
+
+class FillerView(View):
+    """The keyspace in which publishers coordinate, and the age at which each commit log segment is full."""
+
+    keyspace: str
+    max_segment_age_seconds: float
+
+
+class Settings(shared.Settings):
+    """The tables of cdc.toml that the materializer reads."""
+
+    materializer: MaterializerSettings = MaterializerSettings()
+    filler: FillerView = Field(default_factory=partial(FillerView.of, "filler"))

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
+from cdc_common.settings import shared
 from cdc_common.settings.base import Table
 
 
@@ -141,3 +142,9 @@ class SchematizerSettings(Table):
     ] = SecretStr("")
     oidc_client_secret_file: Annotated[Path | None, Field(description="File that holds the client's secret.")] = None
     oidc_scopes: Annotated[str, Field(description="Scopes that are requested for signing in.")] = "openid profile"
+
+
+class Settings(shared.Settings):
+    """The tables of cdc.toml that the registry reads."""
+
+    schematizer: SchematizerSettings = SchematizerSettings()
