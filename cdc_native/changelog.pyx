@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The body of a changelog in one buffer: the twin of materializer.store.changelog.encode."""
+"""The body of a changelog in one buffer: the twin of stream_runtime.state.changelog.encode."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy

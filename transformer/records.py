@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cdc_common.errors.codes import CdcError
 from cdc_common.settings import KafkaSettings, RegistrySettings, TransformerSettings
-from materializer.records import Message, RawPartition, TopicShape
+from stream_runtime.records import Message, SourcePartition, TopicShape
 from transformer.definition import Transformer
 
 
@@ -79,6 +79,6 @@ def stream_name(transformer: Transformer, topic: str) -> str:
     return f"{transformer.name}/{topic}"
 
 
-def kafka_partition(partition: RawPartition) -> RawPartition:
+def kafka_partition(partition: SourcePartition) -> SourcePartition:
     """The partition of Kafka that is one of a stream."""
-    return RawPartition(partition.topic.partition("/")[2], partition.partition)
+    return SourcePartition(partition.topic.partition("/")[2], partition.partition)

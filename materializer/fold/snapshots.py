@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from materializer.fold.native_fold import AnyArrival
     from materializer.fold.row_updates import OnUnreadable
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 _VALUE = struct.Struct(">BQQ")
 _HOST = struct.Struct(">16sB")

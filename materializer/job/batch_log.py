@@ -1,4 +1,4 @@
-"""Logs what the tasks of a batch report: its size, stalled publishers, dead-lettered messages."""
+"""Logs what the tasks of a batch report: stalled publishers, dead-lettered messages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import structlog
 from cdc_common.errors.codes import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from materializer.exactly_once.partition_task import Report
-    from materializer.job.worker_loop import TaskResult
+    from stream_runtime.exactly_once.report import Report
+    from stream_runtime.worker.task import TaskResult
 
 _logger = structlog.get_logger(__name__)
 _REPEAT_SECONDS = 600.0
@@ -26,8 +26,7 @@ class BatchLog:
     def __init__(self) -> None:
         self._alerts = stalled_publishers(), lost_rows()
 
-    def log_batch(self, results: list[TaskResult], seconds: float) -> None:
-        _log_sizes(results, seconds)
+    def log_batch(self, results: Sequence[TaskResult]) -> None:
         for alert in self._alerts:
             alert.log_found(results)
         _log_dead_letters(results)
@@ -42,9 +41,9 @@ class HostAlert:
         self._fields = fields
         self._logged_at: dict[tuple[str, str], float] = {}
 
-    def log_found(self, results: list[TaskResult]) -> None:
+    def log_found(self, results: Sequence[TaskResult]) -> None:
         found = {
-            (result.raw_partition.topic, host)
+            (result.partition.topic, host)
             for result in results
             if result.report is not None
             for host in self._hosts(result.report)
@@ -79,21 +78,7 @@ def lost_rows() -> HostAlert:
     )
 
 
-def _log_sizes(results: list[TaskResult], seconds: float) -> None:
-    reports = [result.report for result in results if result.report is not None]
-    _logger.debug(
-        "batch",
-        partitions=len(results),
-        messages=sum(report.messages for report in reports),
-        changes=sum(report.changes for report in reports),
-        read_bytes=sum(report.read for report in reports),
-        written_bytes=sum(report.written for report in reports),
-        slowest_ms=round(1000 * max((report.seconds for report in reports), default=0.0)),
-        ms=round(1000 * seconds),
-    )
-
-
-def _log_dead_letters(results: list[TaskResult]) -> None:
+def _log_dead_letters(results: Sequence[TaskResult]) -> None:
     for raw_partition, report, *_ in results:
         if report is not None and report.dead_letters:
             _logger.warning(

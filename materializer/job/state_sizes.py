@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.job.worker_loop import TaskResult
     from materializer.records import RawPartition
-    from materializer.store.unused import DiskUse
+    from stream_runtime.state.unused import DiskUse
+    from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_materializer"
 _GONE_SECONDS = 3600.0  # without a word of a machine, after which it has no worker any more
@@ -44,7 +44,7 @@ class StateSizes:
                 self._written += report.written
                 self._restores += report.restores
                 if report.chunks:
-                    self._states[result.raw_partition] = report.state_bytes
+                    self._states[result.partition] = report.state_bytes
                 if report.disk is not None:
                     self._disks[report.disk.machine] = self._clock(), report.disk
 

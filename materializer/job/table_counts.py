@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.job.worker_loop import TaskResult
     from materializer.records import RawPartition
+    from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_materializer_table"
 _COUNTERS = (
@@ -41,7 +41,7 @@ class TableCounts:
     def count_batch(self, results: Sequence[TaskResult]) -> None:
         for result in results:
             if (report := result.report) is not None:
-                topic = result.raw_partition.topic
+                topic = result.partition.topic
                 counts = self._counts.setdefault(topic, Counter())
                 for name, _ in _COUNTERS:
                     counts[name] += getattr(report, name)

@@ -14,21 +14,22 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cdc_common.errors.codes import CdcError
-from materializer.fault_points import TransformPoint, reach
-from transformer.kafka import metadata
+from stream_runtime.fault_points import reach
+from stream_runtime.kafka.source_reader import metadata
+from transformer.fault_points import TransformPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from materializer.records import Message, TopicShape
-    from transformer.kafka import Committed
-    from transformer.records import SourceRecord, Transformed
+    from stream_runtime.kafka.source_reader import Committed
+    from stream_runtime.records import Message, SourceRecord, TopicShape
+    from transformer.records import Transformed
 
 _IDLE_COMMIT_SECONDS = 10.0  # from one commit to the next of an offset that only markers have moved
 
 
 class Transactions(Protocol):
-    """materializer.kafka.PartitionProducer."""
+    """stream_runtime.kafka.PartitionProducer."""
 
     def begin(self) -> None: ...
     def send(self, message: Message, /) -> None: ...

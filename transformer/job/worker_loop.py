@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_common.errors.codes import CdcError
-from materializer.errors import trace_of, unexpected
-from materializer.exactly_once.partition_task import NOTHING_DONE, Report
-from materializer.job.worker_loop import Standing, TaskResult
-from materializer.kafka import ProducerExpiredError, driver_errors
+from stream_runtime.errors import trace_of, unexpected
+from stream_runtime.exactly_once.report import NOTHING_DONE, Report
+from stream_runtime.kafka import ProducerExpiredError, driver_errors
+from stream_runtime.worker.task import Standing, TaskResult
 from transformer.job.open_streams import OpenStreams
 
 if TYPE_CHECKING:
-    from materializer.job.plan import Assignment
-    from materializer.job.worker_loop import MayGoOn
-    from materializer.records import RawPartition
+    from stream_runtime.kafka.source_reader import Read
+    from stream_runtime.records import SourcePartition
+    from stream_runtime.worker.task import Assignment, MayGoOn
     from transformer.job.partition_task import Done
-    from transformer.kafka import Read
     from transformer.records import Definitions, TransformPlan
 
 _logger = structlog.get_logger(__name__)
@@ -39,7 +38,7 @@ class TransformTask:
         self._plan = plan
 
     def __call__(self, assignment: Assignment, may_go_on: MayGoOn) -> list[TaskResult]:
-        """Run a batch, as materializer.job.worker_loop.Task does."""
+        """Run a batch, as materializer.worker.worker_loop.Task does."""
         os.umask(0o077)
         definitions = self._plan.definitions
         loop = _loops.get(definitions.settings.group_id)
@@ -62,13 +61,13 @@ class TransformLoop:
     def __init__(self, definitions: Definitions) -> None:
         self._poll_seconds = max(definitions.settings.trigger_interval_ms / 1000, _MIN_POLL_SECONDS)
         self._streams = OpenStreams(definitions)
-        self._results: dict[RawPartition, TaskResult] = {}
+        self._results: dict[SourcePartition, TaskResult] = {}
 
     def run_batch(self, plan: TransformPlan, assignment: Assignment, may_go_on: MayGoOn) -> list[TaskResult]:
         """Read at least once, until the time is over. A partition that fails is left out from then on."""
         ask_at = time.monotonic() + assignment.seconds
         self._results = {}
-        assigned = set(assignment.raw_partitions)
+        assigned = set(assignment.partitions)
         self._streams.keep(plan, assigned)
         while True:
             for partition in sorted(assigned - self._streams.partitions - self._failed()):
@@ -83,10 +82,10 @@ class TransformLoop:
     def close(self) -> None:
         self._streams.close_all()
 
-    def _failed(self) -> set[RawPartition]:
+    def _failed(self) -> set[SourcePartition]:
         return {each for each, result in self._results.items() if result.error is not None}
 
-    def _open(self, plan: TransformPlan, partition: RawPartition) -> None:
+    def _open(self, plan: TransformPlan, partition: SourcePartition) -> None:
         try:
             with driver_errors(f"open {partition}"):
                 self._streams.open(plan, partition)
@@ -107,7 +106,7 @@ class TransformLoop:
                 count += self._process(partition, read)
         return count
 
-    def _process(self, partition: RawPartition, read: Read) -> int:
+    def _process(self, partition: SourcePartition, read: Read) -> int:
         source = self._streams.source(partition)
         records = read.records.get(source, [])
         try:
@@ -126,25 +125,25 @@ class TransformLoop:
                 self._fail(partition, error, (done.end, done.end + 1) if done.error is not None else None)
         return len(records)
 
-    def _renew(self, partition: RawPartition, expired: ProducerExpiredError) -> None:
+    def _renew(self, partition: SourcePartition, expired: ProducerExpiredError) -> None:
         """Close the partition. The next round opens it again, with a new producer, at its committed offset."""
         _logger.warning("producer renewed", partition=str(partition), problem=expired.problem)
         self._streams.close(partition)
         self._add_report(partition, NOTHING_DONE._replace(renewed=1))
 
-    def _count(self, partition: RawPartition, done: Done) -> None:
+    def _count(self, partition: SourcePartition, done: Done) -> None:
         if done.chunks:
             counts = done.first, done.end, done.messages, done.sent, done.chunks, done.seconds
             self._add_report(partition, Report(*counts, native=done.native))
 
-    def _add_report(self, partition: RawPartition, report: Report) -> None:
+    def _add_report(self, partition: SourcePartition, report: Report) -> None:
         before = self._results.get(partition)
         if before is not None and before.report is not None:
             report = before.report.and_then(report)
         self._results[partition] = TaskResult(partition, report, None)
 
     def _fail(
-        self, partition: RawPartition, error: CdcError, offsets: tuple[int, int] | None = None, trace: str = ""
+        self, partition: SourcePartition, error: CdcError, offsets: tuple[int, int] | None = None, trace: str = ""
     ) -> None:
         """Stop the partition for this batch. offsets: the first and the next one of the messages that failed."""
         if trace:

@@ -9,20 +9,20 @@ from cdc_common.program.metrics import Collected
 from cdc_common.program.operations import Operations
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
-from materializer.exactly_once.partition_task import Report
-from materializer.job.lag_watch import Lag, LagWatch
-from materializer.job.progress import Progress
 from materializer.job.status import JobStatus
-from materializer.job.stopped import Failure, StoppedPartitions
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
-from materializer.store.unused import DiskUse
 from publisher.snapshot.shown import Shown
 from publisher.status import Status, metrics
 from publisher.waiting import ShownTable
 from schematizer.catalogue.census import Census, Counted
 from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
+from stream_runtime.driver.lag_watch import Lag, LagWatch
+from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.exactly_once.report import Report
+from stream_runtime.query.progress import Progress
+from stream_runtime.state.unused import DiskUse
+from stream_runtime.worker.task import TaskResult
 from transformer.job.status import TransformStatus
 
 if TYPE_CHECKING:

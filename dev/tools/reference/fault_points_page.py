@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from dev.verify.chaos.faults import StackFault
 from dev.verify.chaos.matrix import Action
-from materializer.fault_points import FaultPoint, RebuildPoint, ReshardPoint, TransformPoint
+from materializer.fault_points import RebuildPoint, ReshardPoint
+from stream_runtime.fault_points import FaultPoint
+from transformer.fault_points import TransformPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
 
 HEADING = "## The points\n"
 
@@ -70,5 +72,5 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(points: Iterable[AnyPoint]) -> Iterator[str]:
+def _rows(points: Iterable[Point]) -> Iterator[str]:
     return (f"| `{point.name.lower()}` | {point.value} |" for point in points)

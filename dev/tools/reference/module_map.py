@@ -19,6 +19,7 @@ PACKAGES = (
     "cdc_program",
     "publisher",
     "filler",
+    "stream_runtime",
     "materializer",
     "schematizer",
     "transformer",

@@ -27,13 +27,14 @@ from dev.verify.chaos.report import show_cell, show_matrix, show_run, show_runs,
 from dev.verify.chaos.transform_matrix import make_setup_of, run_transform_cell, transform_cells
 from dev.verify.chaos.whole_path import ChaosResult, chaos_run
 from dev.verify.model.check import SINGLE, Run
-from materializer.fault_points import FaultPoint, TransformPoint, point_named
+from stream_runtime.fault_points import FaultPoint, point_named
+from transformer.fault_points import TransformPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dev.local_stack.servers.programs import Setting
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
 
 SetupT = TypeVar("SetupT")
 
@@ -57,7 +58,7 @@ def fresh_setups(console: Console, make: Callable[[str, str, Path], SetupT]) -> 
 
 
 def hurt(
-    console: Console, chosen: Iterable[Cell], point: AnyPoint | None, run: Callable[[Cell], Outcome]
+    console: Console, chosen: Iterable[Cell], point: Point | None, run: Callable[[Cell], Outcome]
 ) -> list[Outcome]:
     """The outcomes of the cells of one point, or of all."""
     outcomes: list[Outcome] = []

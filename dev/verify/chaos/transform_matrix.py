@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from dev.verify.chaos.child import census
 from dev.verify.chaos.matrix import Cell, Outcome, cells, finish, hurt_and_finish
-from materializer.fault_points import TransformPoint
 from tests.support.transformer.scene import Scene
 from tests.support.transformer.transform_run import TransformSetup
+from transformer.fault_points import TransformPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

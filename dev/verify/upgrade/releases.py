@@ -24,7 +24,7 @@ from dev.tools.distribution import OUT
 
 NAME = "cassandra_cdc_materializer"
 # Where the numbers of the formats that programs exchange or store are set.
-FORMATS = ("cdc_common/messages/raw.py", "materializer/rows/format_version.py", "materializer/store/changelog.py")
+FORMATS = ("cdc_common/messages/raw.py", "materializer/rows/format_version.py", "stream_runtime/state/changelog.py")
 FORMAT_LINE = "^FORMAT_VERSION = "
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 FIX = "Name a git ref, a wheel or an sdist of this project: make verify WHAT=upgrade FROM=REF."

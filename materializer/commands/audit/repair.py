@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cdc_common.settings import Settings
     from materializer.commands.audit.plan import AuditPlan
     from materializer.commands.audit.report import Report
-    from materializer.job.spark_tasks import SparkTasks
+    from stream_runtime.query.spark_tasks import SparkTasks
 
 KEYS_AT_ONCE = 100
 """Cassandra partitions for which each node flushes once."""

@@ -17,7 +17,7 @@ from materializer.commands.audit.plan import AuditOptions, AuditPlan
 from materializer.commands.audit.select import Pace
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT
 from materializer.fold.chunk import fold_chunk
-from materializer.job.plan import TableSchema
+from materializer.planning.plan import TableSchema
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_bytes, raw_record
 

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cdc_common.errors.codes import CdcError, Code
-from materializer.records import Message, TopicShape
+from stream_runtime.kafka.source_reader import Committed
+from stream_runtime.records import Message, SourceRecord, TopicShape
 from transformer.job.partition_task import PartitionTask, TaskSettings
-from transformer.kafka import Committed
-from transformer.records import SourceRecord, Transformed
+from transformer.records import Transformed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

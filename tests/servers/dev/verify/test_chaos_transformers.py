@@ -10,8 +10,8 @@ import pytest
 from dev.verify.chaos.matrix import Action, Cell
 from dev.verify.chaos.mutants import TRANSFORM_MUTANTS, Mutant
 from dev.verify.chaos.transform_matrix import make_setup_of, run_transform_cell
-from materializer.fault_points import TransformPoint
 from tests.support.schematizer.registry_process import Registry
+from transformer.fault_points import TransformPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from cdc_common.errors.codes import Code
 from cdc_common.errors.scopes import SCOPES, Scope, scope_table
 from dev.local_stack.process.paths import project_root
 from filler.loop import _RETRIED
-from materializer.job.scope import OF_THE_JOB, TEMPORARY
+from stream_runtime.driver.scope import OF_THE_JOB, TEMPORARY
 
 _NAMED = re.compile(r"\bCode\.([A-Z_]+)\b")
 _FOLDERS = {"local_stack": "dev/local_stack"}

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import structlog
 
-from materializer.exactly_once.partition_task import Report
 from materializer.job.batch_log import stalled_publishers
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
+from stream_runtime.exactly_once.report import Report
+from stream_runtime.worker.task import TaskResult
 
 if TYPE_CHECKING:
     import pytest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from cdc_common.settings import MaterializerSettings
-from materializer.job.processor import fold_settings
+from materializer.worker.processor import fold_settings
 
 HOST = UUID(int=5)
 

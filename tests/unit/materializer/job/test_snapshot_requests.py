@@ -9,16 +9,17 @@ import pytest
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.tables import request_from_json, requested_table
 from cdc_common.settings import KafkaSettings, Settings
-from materializer.exactly_once.partition_task import Report
-from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from materializer.job.snapshot_requests import RETRY_SECONDS, WAIT_SECONDS, SnapshotRequests
-from materializer.job.worker_loop import TaskResult
+from materializer.planning.plan import TableSchema, TopicPlan
 from materializer.records import RawPartition
+from materializer.worker.batch_plan import BatchPlan
+from stream_runtime.exactly_once.report import Report
+from stream_runtime.worker.task import TaskResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from materializer.records import Message
+    from stream_runtime.records import Message
 
 TOPIC = "cdc.raw.shop.orders"
 FORMER, TABLE = b"f" * 16, b"t" * 16

@@ -5,11 +5,11 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from cdc_common.program.metrics import Collected
-from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.job.state_sizes import StateSizes, text
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
-from materializer.store.unused import DiskUse
+from stream_runtime.exactly_once.report import NOTHING_DONE, Report
+from stream_runtime.state.unused import DiskUse
+from stream_runtime.worker.task import TaskResult
 
 A, B = RawPartition("a", 0), RawPartition("a", 1)
 MIB = 1 << 20

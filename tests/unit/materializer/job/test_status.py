@@ -14,13 +14,13 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.metrics import Collected
 from dev.local_stack.process.network import free_ports
 from materializer.cli import main
-from materializer.exactly_once.partition_task import Report
-from materializer.job.lag_watch import Lag
-from materializer.job.operations import job_operations
 from materializer.job.status import JobStatus, text
-from materializer.job.stopped import Failure, StoppedPartitions
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
+from stream_runtime.driver.lag_watch import Lag
+from stream_runtime.driver.operations import job_operations
+from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.exactly_once.report import Report
+from stream_runtime.worker.task import TaskResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ CODES = {A: Code.MESSAGE_TOO_LARGE, B: Code.STATE_DAMAGED, C: Code.RAW_SKIPPED}
 
 
 class FixedLags:
-    """materializer.job.lag_watch.LagWatch after a round."""
+    """stream_runtime.driver.lag_watch.LagWatch after a round."""
 
     measured_at = NOW - 5
 
