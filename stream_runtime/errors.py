@@ -30,7 +30,7 @@ def check_format(what: str, found: int, own: int) -> None:
 
 
 def unexpected(where: str, error: Exception) -> CdcError:
-    """CdcError(UNEXPECTED) for an exception that no code describes. `where`: the raw topic or raw partition."""
+    """CdcError(UNEXPECTED) for an exception that no code describes. `where`: the topic or source partition."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f", at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
     return CdcError(

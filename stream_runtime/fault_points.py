@@ -25,13 +25,15 @@ class Point(Enum):
 
 class FaultPoint(Point):
     """A point in the protocol of a task with a state, in the order of its steps. The value says what holds if the
-    process dies there, and what the raw partition's next task does.
+    process dies there, and what the source partition's next task does.
     """
 
     BEFORE_INIT = "Nothing has happened."
-    AFTER_INIT = "The producer is initialised, which fenced the raw partition's former task. Nothing more has happened."
+    AFTER_INIT = (
+        "The producer is initialised, which fenced the source partition's former task. Nothing more has happened."
+    )
     AFTER_POSITION = "The committed position has been read. Nothing has been done."
-    AFTER_ADOPT = "A new raw partition's first offset is committed. There is no state yet."
+    AFTER_ADOPT = "A new source partition's first offset is committed. There is no state yet."
     IN_FETCH = "Some files of a snapshot are stored beside the local state. The next task deletes them."
     BEFORE_RESTORE_SWAP = "A snapshot is stored beside the local state, which it has not replaced yet."
     IN_RESTORE_SWAP = "The local state is deleted. The next task fetches the snapshot again."
@@ -56,6 +58,25 @@ class FaultPoint(Point):
     IN_CLEANUP = "Old changelogs are deleted, old snapshots are not."
     AFTER_MANIFESTS = "The manifests of old snapshots are deleted, their files are not."
     AFTER_CLEANUP = "All unreferenced files are deleted."
+
+
+class StatelessPoint(Point):
+    """A point in the protocol of a task without a state, in the order of its steps. The value
+    says what holds if the process dies there, and what the partition's next task does.
+    """
+
+    TASK_OPENING = "Nothing has happened."
+    TASK_FENCED = "The producer is initialised, which fenced the partition's former task. Nothing more has happened."
+    OFFSET_READ = "The committed offset has been read. Nothing has been done."
+    POLLED = "Messages are read, and nothing else has happened. The next task reads them again."
+    SCHEMAS_REGISTERED = (
+        "The target's schemas are registered. Its topic may not exist yet. The next task gets the same ids."
+    )
+    TRANSFORMED = "A chunk's messages are transformed in memory only."
+    SOME_SENT = "Some of a chunk's messages are in an open transaction, which the next task aborts."
+    ALL_SENT = "All of a chunk's messages are in an open transaction, which the next task aborts."
+    OFFSET_SENT = "The offset is part of the open transaction, which the next task aborts."
+    CHUNK_COMMITTED = "Messages and offset are committed. The next task continues after them."
 
 
 class InjectedFaultError(Exception):

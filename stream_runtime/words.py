@@ -20,6 +20,11 @@ class Words(NamedTuple):
     """The verb's participle."""
 
     @property
+    def key(self) -> str:
+        """A source partition as a field of log lines."""
+        return self.partition.replace(" ", "_")
+
+    @property
     def partitions(self) -> str:
         return f"{self.partition}s"
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cdc_common.errors.codes import CdcError
 from cdc_common.settings import KafkaSettings, RegistrySettings, TransformerSettings
-from stream_runtime.records import Message, SourcePartition, TopicShape
+from stream_runtime.records import SourcePartition, TopicShape
 from transformer.definition import Transformer
 
 
@@ -18,17 +17,6 @@ class SourceRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     offset: int
-
-
-class Transformed(NamedTuple):
-    """The messages of the records before the one that cannot be transformed now, and why it cannot.
-
-    native: how many of them the native core has made.
-    """
-
-    messages: Sequence[Message]
-    error: CdcError | None = None
-    native: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_common.errors.codes import Code
+from materializer.worker.fold_report import fold_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -58,7 +59,7 @@ class HostAlert:
 def stalled_publishers() -> HostAlert:
     """Names each stalled publisher."""
     return HostAlert(
-        lambda report: report.stalled_publishers,
+        lambda report: fold_part(report).stalled_publishers,
         "publisher stalled",
         code=Code.PUBLISHER_STALLED.text,
         problem="It has sent no messages for a long time. No tombstone is purged until it sends again.",
@@ -69,7 +70,7 @@ def stalled_publishers() -> HostAlert:
 def lost_rows() -> HostAlert:
     """Names each host that did not take part in a TRUNCATE, until it has sent a snapshot."""
     return HostAlert(
-        lambda report: report.lost_hosts,
+        lambda report: fold_part(report).lost_hosts,
         "table needs a snapshot",
         code=Code.NOT_TRUNCATED.text,
         problem="Other nodes truncated the table and this one did not. Its rows from before are not published.",
@@ -80,12 +81,12 @@ def lost_rows() -> HostAlert:
 
 def _log_dead_letters(results: Sequence[TaskResult]) -> None:
     for raw_partition, report, *_ in results:
-        if report is not None and report.dead_letters:
+        if report is not None and (count := fold_part(report).dead_letters):
             _logger.warning(
                 "raw messages dead-lettered",
                 code=Code.DEAD_LETTERED.text,
                 raw_partition=str(raw_partition),
-                count=report.dead_letters,
+                count=count,
                 problem="They cannot be read. Changes of their Cassandra partitions have source.incomplete set.",
                 fix="See `cassandra-materializer dead-letters ls`. A newer materializer may be able to replay them.",
             )

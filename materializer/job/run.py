@@ -63,12 +63,12 @@ def run_job(settings: Settings) -> None:
 
         def make_driver(workers: StreamingWorkers) -> BatchDriver:
             refresh = OffsetRefresh(settings.kafka, own, RAW_FAULTS)
-            driver = BatchDriver(own, planner, stop, workers, status, refresh, after_batch)
+            driver = BatchDriver(own, planner, stop, workers, status, RAW_FAULTS.words, refresh, after_batch)
             driver.stop_partitions({each: Failure(error) for each, error in failures.items()})
             return driver
 
         with lags:
-            run_in_spark(own, (settings.kafka, own), make_driver, stop, operations.beat)
+            run_in_spark(own, (settings.kafka, own), make_driver, stop, operations.beat, RAW_FAULTS.words)
 
 
 def _check_positions(planner: Planner, settings: Settings) -> dict[RawPartition, CdcError]:

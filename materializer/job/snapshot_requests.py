@@ -15,6 +15,7 @@ from cdc_common.errors.codes import CdcError
 from cdc_common.messages.tables import request_key, request_to_json
 from cdc_common.messages.topics import tables_topic
 from materializer.records import RawPartition
+from materializer.worker.fold_report import fold_part
 from stream_runtime.kafka import send_all
 from stream_runtime.records import Message
 
@@ -53,7 +54,7 @@ class SnapshotRequests:
         """
         for result in results:
             if result.report is not None and result.report.chunks:
-                self._lost_ms[result.partition] = max(result.report.lost_hosts.values(), default=0)
+                self._lost_ms[result.partition] = max(fold_part(result.report).lost_hosts.values(), default=0)
         if not any(self._lost_ms.values()) and not any(known.values()):
             return
         wanted = {

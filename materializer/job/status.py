@@ -10,6 +10,7 @@ from cdc_common.program.metrics import as_time, counters, gauges
 from materializer.job.state_sizes import StateSizes
 from materializer.job.state_sizes import text as sizes_text
 from materializer.job.table_counts import TableCounts
+from materializer.worker.fold_report import fold_part
 from stream_runtime.driver.scope import pauses
 from stream_runtime.driver.status import (
     RETRIES,
@@ -111,13 +112,14 @@ class JobStatus:
                     self._folded_at = time.monotonic()
                 self._counts["native"] += result.report.native
                 self._counts["changes"] += result.report.changes
-                self._counts["dead_letters"] += result.report.dead_letters
+                own = fold_part(result.report)
+                self._counts["dead_letters"] += own.dead_letters
                 self._counts["retries"] += result.report.renewed
-                for host in result.report.stalled_publishers:
+                for host in own.stalled_publishers:
                     self._stalled[result.partition.topic, host] = time.monotonic()
                 if result.report.chunks:
-                    self._snapshots[result.partition] = result.report.running_snapshots
-                    self._lost_hosts[result.partition] = result.report.lost_hosts
+                    self._snapshots[result.partition] = own.running_snapshots
+                    self._lost_hosts[result.partition] = own.lost_hosts
         errors = [result.error for result in results if result.error is not None]
         self._counts["retries"] += sum(pauses(error.code).heals_seconds > 0 for error in errors)
         if errors:

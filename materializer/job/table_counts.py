@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily
 
+from materializer.worker.fold_report import fold_part
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
@@ -43,9 +45,10 @@ class TableCounts:
             if (report := result.report) is not None:
                 topic = result.partition.topic
                 counts = self._counts.setdefault(topic, Counter())
-                for name, _ in _COUNTERS:
+                for name in ("messages", "chunks", "seconds", "commit_seconds"):
                     counts[name] += getattr(report, name)
-                self._ops.setdefault(topic, Counter()).update(report.ops)
+                counts["versions"] += report.state.versions
+                self._ops.setdefault(topic, Counter()).update(fold_part(report).ops)
 
     def metrics(self) -> Iterator[Metric]:
         for name, text in _COUNTERS:

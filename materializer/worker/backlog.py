@@ -182,7 +182,7 @@ class RawBacklog:
         backlog.remove_first(records)
         backlog.folded_at = now
         backlog.is_new = False
-        backlog.rest = None if report.busy else report.rest
+        backlog.rest = None if report.state.busy else report.state.rest
 
     def _by_age(self, raw_partitions: Iterable[RawPartition]) -> list[RawPartition]:
         return sorted(raw_partitions, key=lambda each: self._backlogs[each].folded_at)

@@ -76,7 +76,7 @@ class OpenPartitions:
             self._closed_at[closed] = time.monotonic()
             _close(oldest)
         report = self._with_traffic(report, object_store(plan.materializer).traffic)._replace(renewed=renewed)
-        return report._replace(state_bytes=task.state_bytes()) if report.chunks else report
+        return report._replace(state=report.state._replace(bytes=task.state_bytes())) if report.chunks else report
 
     def _count_reopened(self, raw_partition: RawPartition, most: int) -> None:
         """Warn once if raw partitions are closed that are needed again soon: each opening takes 20 ms and more."""
@@ -92,11 +92,12 @@ class OpenPartitions:
 
     def _with_traffic(self, report: Report, traffic: Traffic) -> Report:
         (read, written, restores), self._counted = self._counted, (traffic.read, traffic.written, traffic.restores)
-        return report._replace(
+        state = report.state._replace(
             read=self._counted[0] - read,
             written=self._counted[1] - written,
             restores=self._counted[2] - restores,
         )
+        return report._replace(state=state)
 
     def close(self, raw_partition: RawPartition) -> None:
         """Close a raw partition that this process does not work on any more."""

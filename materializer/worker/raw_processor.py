@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import structlog
 
 from materializer.fold.result import ChunkResult
 from materializer.rows.published import NO_TOPICS
+from materializer.worker.fold_report import FoldReport
 from stream_runtime.exactly_once.processor import Processor
 
 if TYPE_CHECKING:
@@ -48,17 +47,5 @@ class RawProcessor(Processor[ChunkResult]):
             _logger.info("rows moved", partition=str(partition), topic=result.moved_to, offset=offset)
 
     def add_to(self, report: Report, first: int, end: int, result: ChunkResult) -> Report:
-        return report._replace(
-            first=report.first if report.chunks else first,
-            end=end,
-            messages=report.messages + end - first,
-            changes=report.changes + len(result.changes),
-            chunks=report.chunks + 1,
-            stalled_publishers=result.stalled_publishers,
-            dead_letters=report.dead_letters + sum(letter.value is not None for letter in result.dead_letters),
-            versions=report.versions + bool(result.writes),
-            native=report.native + result.native,
-            running_snapshots=result.running_snapshots,
-            lost_hosts=result.lost_hosts,
-            ops=Counter(report.ops) + Counter(map(attrgetter("op"), result.changes)),
-        )
+        found = FoldReport.of(result)
+        return report.with_chunk(first, end, changes=len(result.changes), native=result.native, own=found)

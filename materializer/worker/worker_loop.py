@@ -1,8 +1,4 @@
-"""A Spark task: a worker polls its raw partitions and folds them for the time of a batch.
-
-A worker is a Python process of an executor, which has one for each core that runs a task, and lives as long as the
-executor. Its PollLoop keeps unfolded messages for the next batch, which has the same raw partitions. If the worker is
-lost, they are read again from the group's positions.
+"""A worker polls its raw partitions and folds them for the time of a batch (stream_runtime.worker.loop).
 
 A task's time ends between two chunks, or between two parts of a change that is too much for one transaction; the next
 batch goes on from there. A worker whose time is over folds on while another one needs longer.
@@ -10,7 +6,6 @@ batch goes on from there. A worker whose time is over folds on while another one
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -20,61 +15,54 @@ from cdc_common.errors.codes import CdcError
 from cdc_common.messages.topics import watermarks_topic
 from materializer.errors import RAW_FAULTS
 from materializer.worker.backlog import RawBacklog
+from materializer.worker.fold_report import fold_part
 from materializer.worker.local_states import LocalStates
 from materializer.worker.open_partitions import OpenPartitions
 from materializer.worker.watermark_feed import WatermarkFeed
-from stream_runtime.errors import trace_of, unexpected
 from stream_runtime.exactly_once.position import check_offset, check_shape
 from stream_runtime.exactly_once.report import NOTHING_DONE
-from stream_runtime.kafka import RawReader, ReadBudget, Topics, driver_errors
+from stream_runtime.kafka import RawReader, ReadBudget, Topics
 from stream_runtime.state.snapshots import in_background
 from stream_runtime.worker import collector
-from stream_runtime.worker.task import Standing, TaskResult, return_in_time
+from stream_runtime.worker.loop import LoopTask, WorkerLoop, poll_seconds
+from stream_runtime.worker.task import Standing, TaskResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable
 
-    from cdc_common.settings import KafkaSettings, MaterializerSettings
+    from cdc_common.settings import MaterializerSettings
     from materializer.planning.plan import TopicPlan
-    from materializer.records import RawPartition, RawRecord
+    from materializer.records import RawPartition
     from materializer.worker.batch_plan import BatchPlan
     from stream_runtime.exactly_once.position import Position
     from stream_runtime.state.unused import DiskUse
-    from stream_runtime.worker.task import Assignment, MayGoOn
+    from stream_runtime.worker.task import Assignment
 
 _logger = structlog.get_logger(__name__)
 _IDLE_SECONDS = 0.25  # of a poll for folding idle raw partitions, while new messages wait
 _ACTIVE_SECONDS = 1.0  # of a poll for folding active raw partitions, while the driver and idle ones wait
-_ASK_SECONDS = 0.25  # between two questions whether to go on
-_MIN_POLL_SECONDS = 0.01
 _STATES_AT_ONCE = 8  # that are fetched at most before those of idle raw partitions wait
 _READ_CHUNKS = 4  # bytes of raw messages that are read ahead, as a multiple of those of a chunk
 _MAX_HEARTBEATS = 50_000  # that wait, each of about 500 bytes in memory
 
 
-class BatchTask:
-    """The function that Spark runs in the workers."""
+class BatchTask(LoopTask["BatchPlan"]):
+    """Folds in a worker."""
 
-    def __init__(self, plan: BatchPlan) -> None:
-        self._plan = plan
+    def loop_key(self, plan: BatchPlan) -> Hashable:
+        return plan.kafka, plan.materializer.group_id
 
-    def __call__(self, assignment: Assignment, may_go_on: MayGoOn = return_in_time) -> list[TaskResult]:
-        """The results of the raw partitions that were folded or failed.
-
-        Spark handles an exception of the loop itself: it runs the task again, here or in another process.
-        """
-        os.umask(0o077)
-        try:
-            return _poll_loop(self._plan).run_batch(self._plan, assignment, may_go_on)
-        except Exception:
-            _discard_poll_loop(self._plan)
-            raise
+    def make_loop(self, plan: BatchPlan) -> PollLoop:
+        collector.take_over()
+        settings = plan.materializer
+        wait_ms = int(500 * poll_seconds(settings.trigger_interval_ms))
+        reader = RawReader(plan.kafka, settings.group_id, wait_ms, RAW_FAULTS)
+        return PollLoop(settings, reader, Topics(plan.kafka), OpenPartitions(in_background), LocalStates())
 
 
-class PollLoop:
-    """A worker's Kafka reader, and the messages that it has read but not folded.
-
-    What fails for one raw partition or topic stops only its raw partitions.
+class PollLoop(WorkerLoop["BatchPlan"]):
+    """A worker's Kafka reader, and the messages that it has read but not folded. They are kept for the next batch,
+    which has the same raw partitions.
     """
 
     def __init__(
@@ -85,7 +73,8 @@ class PollLoop:
         open_partitions: OpenPartitions,
         states: LocalStates,
     ) -> None:
-        self._poll_seconds = poll_seconds(settings)
+        super().__init__(RAW_FAULTS.words)
+        self._poll_seconds = poll_seconds(settings.trigger_interval_ms)
         self._reader = reader
         self._topics = topics
         self._open_partitions = open_partitions
@@ -98,47 +87,34 @@ class PollLoop:
         self._watermarks = WatermarkFeed(self._backlog, reader, topics, forgotten)
         self._unopened: dict[RawPartition, Position] = {}  # whose states were not looked for yet
         self._plans: dict[str, TopicPlan] = {}
-        self._results: dict[RawPartition, TaskResult] = {}
-        self._logged: dict[RawPartition, str] = {}
 
-    def run_batch(
-        self, plan: BatchPlan, assignment: Assignment, may_go_on: MayGoOn = return_in_time
-    ) -> list[TaskResult]:
-        """Poll at least once, until the time is over. A raw partition that fails is left out from then on."""
-        ask_at = time.monotonic() + assignment.seconds
-        self._results = {}
+    def begin_batch(self, plan: BatchPlan, assignment: Assignment) -> None:
         collector.collect()
         self._apply_assignment(plan, assignment)
-        while True:
-            self._poll_and_fold(plan, assignment)
-            now = time.monotonic()
-            if now >= ask_at:
-                if not may_go_on(self._standing()):
-                    return self._measured_results(plan)
-                ask_at = now + _ASK_SECONDS
 
     def close(self) -> None:
         self._open_partitions.close_all()
         self._reader.close()
 
-    def _standing(self) -> Standing:
-        has_failed = any(result.error is not None for result in self._results.values())
-        return Standing(len(self._backlog.active()) > 1, has_failed, bool(self._waiting))
+    def standing(self) -> Standing:
+        return Standing(len(self._backlog.active()) > 1, bool(self.failed), bool(self._waiting))
 
-    def _measured_results(self, plan: BatchPlan) -> list[TaskResult]:
+    def results(self, plan: BatchPlan) -> list[TaskResult]:
         """The results. From time to time one of them says what the states take on this machine, and another one which
         publishers are stalled.
         """
         stalled = self._watermarks.stalled(plan.materializer.stalled_publisher_seconds)
         for raw_partition in list(self._backlog.raw_partitions)[:1] if stalled else ():
             known = self._results.setdefault(raw_partition, TaskResult(raw_partition, NOTHING_DONE, None))
-            report = (known.report or NOTHING_DONE)._replace(stalled_publishers=stalled)
+            report = known.report or NOTHING_DONE
+            report = report._replace(own=fold_part(report)._replace(stalled_publishers=stalled))
             self._results[raw_partition] = known._replace(report=report)
         results = list(self._results.values())
         self._disk = self._states.sweep(plan, self._backlog.raw_partitions | self._waiting) or self._disk
         for number, result in enumerate(results):
             if result.report is not None and self._disk is not None:
-                results[number] = result._replace(report=result.report._replace(disk=self._disk))
+                state = result.report.state._replace(disk=self._disk)
+                results[number] = result._replace(report=result.report._replace(state=state))
                 self._disk = None
         return results
 
@@ -148,7 +124,7 @@ class PollLoop:
             self._watermarks.open(watermarks_topic(plan.kafka.topic_prefix))
         assigned = set(assignment.partitions)
         for raw_partition in (self._backlog.raw_partitions | self._waiting) - assigned:
-            self._forget(raw_partition)
+            self.forget(raw_partition)
         changed = {topic for topic, before in self._plans.items() if plan.topics.get(topic) != before}
         self._backlog.mark_ready(changed)
         if changed or plan.topics.keys() != self._plans.keys():
@@ -174,11 +150,11 @@ class PollLoop:
                 }
             )
         except CdcError as error:
-            self._fail_all(raw_partitions, error)
+            self.fail_all(raw_partitions, error)
             return
         for raw_partition, position in positions.items():
             if isinstance(position, CdcError):
-                self._fail(raw_partition, position)
+                self.fail(raw_partition, position)
                 continue
             rest = None if position is None else position.rest
             if rest is not None and rest.rules != plan.rules_mark(raw_partition.topic):
@@ -203,7 +179,7 @@ class PollLoop:
                 continue
             self._waiting.discard(raw_partition)
             if error is not None:
-                self._fail(raw_partition, error)
+                self.fail(raw_partition, error)
             elif raw_partition in self._backlog.raw_partitions:
                 self._states.forget(raw_partition)
             else:
@@ -212,7 +188,7 @@ class PollLoop:
             self._stop_reading(raw_partition)
         self._add(late, plan)
 
-    def _poll_and_fold(self, plan: BatchPlan, assignment: Assignment) -> None:
+    def poll_and_process(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Read for a while. Then fold all active raw partitions, and the idle ones that are ready."""
         settings = plan.materializer
         self._poll(ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes))
@@ -230,14 +206,14 @@ class PollLoop:
         try:
             read = self._reader.read(left, 0 if messages else self._poll_seconds)
         except CdcError as error:  # of the consumer, which reads all of them
-            self._fail_all(self._backlog.raw_partitions, error)
+            self.fail_all(self._backlog.raw_partitions, error)
             return
         self._watermarks.take(read)
         for raw_partition, found in read.records.items():
             self._backlog.append(raw_partition, found)
             self._unchecked.add(raw_partition.topic)
         for raw_partition, problem in read.errors.items():
-            self._fail(raw_partition, problem)
+            self.fail(raw_partition, problem)
         for raw_partition in read.lost - read.errors.keys():
             self._explain_loss(raw_partition)
         self._renew_stuck_reader()
@@ -266,9 +242,9 @@ class PollLoop:
             bounds = self._reader.bounds(raw_partition)
             check_offset(raw_partition, 0 if position is None else position.offset, bounds, RAW_FAULTS)
         except CdcError as error:
-            self._fail(raw_partition, error)
+            self.fail(raw_partition, error)
         else:
-            self._forget(raw_partition)
+            self.forget(raw_partition)
 
     def _check_topics(self, plan: BatchPlan) -> None:
         """Stop the topics that do not have the planned shapes now that their messages are read: keys may have moved.
@@ -283,7 +259,7 @@ class PollLoop:
         try:
             shapes = self._topics.each_shape(active)
         except CdcError as error:
-            self._fail_all(set().union(*active.values()), error)
+            self.fail_all(set().union(*active.values()), error)
             return
         for topic, shape in shapes.items():
             try:
@@ -291,7 +267,7 @@ class PollLoop:
                     raise shape
                 check_shape(topic, plan.shapes[topic], shape, RAW_FAULTS)
             except CdcError as error:
-                self._fail_all(active[topic], error)
+                self.fail_all(active[topic], error)
 
     def _fold_all(self, seconds: float, raw_partitions: list[RawPartition], plan: BatchPlan) -> None:
         """Fold one raw partition after another, until the time is over."""
@@ -304,39 +280,13 @@ class PollLoop:
     def _fold(self, raw_partition: RawPartition, plan: BatchPlan, end: float) -> None:
         """Fold one chunk, or what of its parts begins before `end`, and at least one part."""
         records = self._backlog.first_records(raw_partition, plan.materializer.chunk_max_messages)
-        try:
-            with driver_errors(f"fold messages of {raw_partition}"):
-                report = self._open_partitions.process(plan, raw_partition, records, end)
-        except CdcError as error:
-            self._fail(raw_partition, error, records)
-        except Exception as error:  # noqa: BLE001 - a defect that one table's data meets must not stop the others
-            self._fail(raw_partition, unexpected(str(raw_partition), error), records, trace_of(error))
-        else:
+        with self.isolated(raw_partition, f"fold messages of {raw_partition}", records):
+            report = self._open_partitions.process(plan, raw_partition, records, end)
             folded = records[: len(records) - report.left]
             self._backlog.mark_folded(raw_partition, folded, report, time.monotonic())
-            before = self._results.get(raw_partition)
-            if before is not None and before.report is not None:
-                report = before.report.and_then(report)
-            self._results[raw_partition] = TaskResult(raw_partition, report, None)
+            self.add_report(raw_partition, report)
 
-    def _fail_all(self, raw_partitions: Iterable[RawPartition], error: CdcError) -> None:
-        for raw_partition in raw_partitions:
-            self._fail(raw_partition, error)
-
-    def _fail(
-        self, raw_partition: RawPartition, error: CdcError, records: Sequence[RawRecord] = (), trace: str = ""
-    ) -> None:
-        """Stop the raw partition for this batch. `records`: those that were being folded."""
-        offsets = (records[0].offset, records[-1].offset + 1) if records else None
-        if trace and self._logged.get(raw_partition) != error.problem:
-            self._logged[raw_partition] = error.problem
-            _logger.error("raw partition stopped", problem=error.problem, offsets=offsets, trace=trace)
-        before = self._results.get(raw_partition)
-        report = None if before is None else before.report
-        self._results[raw_partition] = TaskResult(raw_partition, report, error, offsets, trace)
-        self._forget(raw_partition)
-
-    def _forget(self, raw_partition: RawPartition) -> None:
+    def forget(self, raw_partition: RawPartition) -> None:
         """Drop its backlog and close it. A later batch reads it again from its committed position."""
         self._waiting.discard(raw_partition)
         self._states.forget(raw_partition)
@@ -348,32 +298,6 @@ class PollLoop:
         self._watermarks.forget(raw_partition)
         self._backlog.remove(raw_partition)
         self._reader.remove([raw_partition])
-
-
-def _poll_loop(plan: BatchPlan) -> PollLoop:
-    """One for each process and group."""
-    key = plan.kafka, plan.materializer.group_id
-    if key not in _poll_loops:
-        collector.take_over()
-        settings = plan.materializer
-        reader = RawReader(plan.kafka, settings.group_id, int(500 * poll_seconds(settings)), RAW_FAULTS)
-        _poll_loops[key] = PollLoop(settings, reader, Topics(plan.kafka), OpenPartitions(in_background), LocalStates())
-    return _poll_loops[key]
-
-
-def _discard_poll_loop(plan: BatchPlan) -> None:
-    """Another attempt begins with a new one."""
-    poll_loop = _poll_loops.pop((plan.kafka, plan.materializer.group_id), None)
-    if poll_loop is not None:
-        poll_loop.close()
-
-
-_poll_loops: dict[tuple[KafkaSettings, str], PollLoop] = {}
-
-
-def poll_seconds(settings: MaterializerSettings) -> float:
-    """How long one poll waits for messages."""
-    return max(settings.trigger_interval_ms / 1000, _MIN_POLL_SECONDS)
 
 
 def max_heartbeat_wait(settings: MaterializerSettings) -> float:

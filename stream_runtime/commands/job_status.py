@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STOPPED_EXIT_STATUS = 4  # of data, as the codes of what stops a raw partition
+STOPPED_EXIT_STATUS = 4  # of data, as the codes of what stops a source partition
 
 
 def print_status(

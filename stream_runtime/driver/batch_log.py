@@ -22,8 +22,8 @@ def log_batch(results: Sequence[TaskResult], seconds: float) -> None:
         partitions=len(results),
         messages=sum(report.messages for report in reports),
         changes=sum(report.changes for report in reports),
-        read_bytes=sum(report.read for report in reports),
-        written_bytes=sum(report.written for report in reports),
+        read_bytes=sum(report.state.read for report in reports),
+        written_bytes=sum(report.state.written for report in reports),
         slowest_ms=round(1000 * max((report.seconds for report in reports), default=0.0)),
         ms=round(1000 * seconds),
     )

@@ -1,4 +1,4 @@
-"""The driver: plans a batch, has the workers run it, and stops the raw partitions that fail; until it is stopped."""
+"""The driver: plans a batch, has the workers run it, and stops the source partitions that fail; until it is stopped."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from stream_runtime.driver.stop_log import StopLog
 from stream_runtime.driver.stopped import Failure
 from stream_runtime.query.spark_errors import SparkInterruptedError
 from stream_runtime.records import SourcePartition, list_partitions
+from stream_runtime.words import NEUTRAL, Words
 from stream_runtime.worker.task import Assignment
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Workers(Protocol):
     """stream_runtime.query.streaming.StreamingWorkers."""
 
     def list_workers(self, partitions: int) -> Sequence[str]:
-        """The names of the workers that are there now, for so many raw partitions; at least one."""
+        """The names of the workers that are there now, for so many source partitions; at least one."""
         ...
 
     def run_task(
@@ -104,7 +105,7 @@ class Workers(Protocol):
 
 
 class BatchDriver:
-    """Runs batch after batch. A raw partition that fails is stopped, and tried again after a pause.
+    """Runs batch after batch. A source partition that fails is stopped, and tried again after a pause.
 
     CdcError for what concerns the whole job (stream_runtime.driver.scope). offset_refresh: None if the workers do that.
     after_batch: gets what the tasks of each batch report, and its plan.
@@ -117,6 +118,7 @@ class BatchDriver:
         stop: threading.Event,
         workers: Workers,
         status: Status,
+        words: Words = NEUTRAL,
         offset_refresh: OffsetRefresh | None = None,
         after_batch: Callable[[Sequence[TaskResult], Any], None] = lambda *_: None,
     ) -> None:
@@ -128,7 +130,8 @@ class BatchDriver:
         self._stopped = status.stopped
         self._retries = SparkRetries()
         self._placement = Placement()
-        self._stop_log = StopLog()
+        self._words = words
+        self._stop_log = StopLog(words)
         self._offset_refresh = offset_refresh
         self._after_batch = after_batch
         self._logged_pending = 0
@@ -143,7 +146,7 @@ class BatchDriver:
             beat()
 
     def run_batch(self) -> None:
-        """Run one batch with all raw partitions that work or are due for another try."""
+        """Run one batch with all source partitions that work or are due for another try."""
         self._planner.retry({partition.topic for partition in self._stopped.begin_tries()})
         plan = self._make_plan()
         if plan is None:
@@ -186,7 +189,7 @@ class BatchDriver:
                 return
 
     def stop_partitions(self, failures: Mapping[SourcePartition, Failure]) -> None:
-        """Stop the raw partitions that failed. CdcError if one of the errors concerns the whole job."""
+        """Stop the source partitions that failed. CdcError if one of the errors concerns the whole job."""
         stops: dict[SourcePartition, Stop] = {}
         for partition, failure in failures.items():
             if failure.error.code in OF_THE_JOB:
@@ -198,16 +201,17 @@ class BatchDriver:
         """Say how far the planning is, each time that some topics are still being planned, and at its end."""
         pending = len(self._planner.pending)
         if pending != self._logged_pending:
-            _logger.info("raw topics planned", planned=topics - pending, topics=topics)
+            event = f"{self._words.topics} planned"
+            _logger.info(event, planned=topics - pending, topics=topics)
             self._logged_pending = pending
 
     def _known_partitions(self, plan: Plan) -> list[SourcePartition]:
-        """Return the plan's raw partitions. A topic that cannot be described is known by its partition 0."""
+        """Return the plan's source partitions. A topic that cannot be described is known by its partition 0."""
         unknown = sorted(self._planner.errors.keys() - plan.shapes.keys())
         return [*list_partitions(plan.shapes), *(SourcePartition(topic, 0) for topic in unknown)]
 
     def _topic_failures(self, partitions: list[SourcePartition]) -> dict[SourcePartition, Failure]:
-        """The raw partitions of topics that cannot be planned, except those that wait for their next try already."""
+        """The source partitions of topics that cannot be planned, except those that wait for their next try already."""
         errors = self._planner.errors
         return {
             partition: Failure(errors[partition.topic])
@@ -241,7 +245,7 @@ class BatchDriver:
         return None
 
     def _run_tasks(self, plan: Plan) -> list[TaskResult]:
-        """Stopped raw partitions keep their places, so that no other one moves."""
+        """Stopped source partitions keep their places, so that no other one moves."""
         workers = self._workers.list_workers(sum(shape.partitions for shape in plan.shapes.values()))
         max_messages = max(1, self._settings.max_offsets_per_trigger // len(workers))
         assignments: dict[str, Assignment] = {}
@@ -278,7 +282,7 @@ class BatchDriver:
         return is_cut
 
     def _refresh_offsets(self, offset_refresh: OffsetRefresh, plan: Plan) -> None:
-        """Refresh the offsets of idle raw partitions while no task commits any."""
+        """Refresh the offsets of idle source partitions while no task commits any."""
         try:
             errors = offset_refresh.refresh(list_partitions(plan.shapes))
         except CdcError as error:

@@ -1,4 +1,4 @@
-"""Measures the lag of each raw partition in a thread of its own, and how long Kafka keeps what is not read yet."""
+"""Measures the lag of each source partition in a thread of its own, and how long Kafka keeps what is not read yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FETCH_SECONDS = 10.0
 
 
 class Lag(NamedTuple):
-    """The lag of a raw partition.
+    """The lag of a source partition.
 
     offset: the committed one; None if it cannot be read. messages: that are not folded yet.
     kept_until: the earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms;
@@ -72,7 +72,7 @@ class Unread(Protocol):
         ...
 
     def bounds(self, partitions: Sequence[SourcePartition], /) -> dict[SourcePartition, tuple[int, int]]:
-        """Return the bounds of these raw partitions. Those that are left out are not measured."""
+        """Return the bounds of these source partitions. Those that are left out are not measured."""
         ...
 
     def offsets_at(self, partitions: Sequence[SourcePartition], timestamp_ms: int, /) -> dict[SourcePartition, int]: ...
@@ -139,7 +139,7 @@ class LagWatch:
         self._partitions = partitions
 
     def measure_soon(self) -> None:
-        """Do not wait for the next round: a raw partition has stopped."""
+        """Do not wait for the next round: a source partition has stopped."""
         self._wake.set()
 
     def measure(self) -> None:

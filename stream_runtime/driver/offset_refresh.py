@@ -1,4 +1,4 @@
-"""Refreshes the committed offsets of idle raw partitions, which brokers would otherwise delete.
+"""Refreshes the committed offsets of idle source partitions, which brokers would otherwise delete.
 
 Brokers delete the offset of a group that is not committed for offsets.retention.minutes (7 days by default). The driver
 does this between batches.
@@ -33,7 +33,7 @@ class _Seen(NamedTuple):
 
 
 class OffsetRefresh:
-    """Remembers since when each raw partition has had its position. Used while no batch is running."""
+    """Remembers since when each source partition has had its position. Used while no batch is running."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class OffsetRefresh:
         return self._clock() >= self._next
 
     def refresh(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, CdcError]:
-        """Read the positions, and commit those again that have not moved for the period. The errors of raw partitions:
+        """Read the positions, and commit those again that have not moved for the period. The errors of partitions:
         STATE_MISMATCH, for example, if a position is gone.
 
         CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED if the group cannot be read.
@@ -99,7 +99,7 @@ class OffsetRefresh:
     def _commit_again(self, partition: SourcePartition) -> Position:
         """Fence all other producers first, as a task does, so that a newer position is not overwritten.
 
-        The raw partition's task then finds a position that it has not committed, and opens a new producer.
+        The source partition's task then finds a position that it has not committed, and opens a new producer.
         """
         positions = self._positions(stable=True)
         producer = PartitionProducer(self._kafka, self._group, partition, positions.consumer, self._limits)

@@ -1,6 +1,6 @@
-"""Place raw partitions on workers: the same load for each worker, and as few moves as possible.
+"""Place source partitions on workers: the same load for each worker, and as few moves as possible.
 
-A raw partition that moves costs a new producer, messages that are read twice, and the fetch of its state. It moves if
+A partition that moves costs a new producer, messages that are read twice, and the fetch of its state. It moves if
 its worker is gone, or if that lowers the load of the busiest worker by more than the move costs.
 """
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from stream_runtime.worker.task import TaskResult
 
 _AVERAGE_SECONDS = 60.0  # over which loads are averaged
-_BASE_LOAD = 0.002  # of a raw partition that has nothing to fold, in seconds of work a second
+_BASE_LOAD = 0.002  # of a source partition that has nothing to fold, in seconds of work a second
 _TOLERANCE = 0.1  # of the mean load, by which a worker may have more than that
 _SETTLE_SECONDS = 5.0  # without another worker, after which the first move is made
 _PAUSE_SECONDS = 60.0  # from one round of moves to the next: the loads of the new placement must be known
-_MOST_MOVED = 0.1  # of the raw partitions, in one round; new workers may get more
+_MOST_MOVED = 0.1  # of the source partitions, in one round; new workers may get more
 _FETCH_BYTES = 50_000_000  # of a state, in a second
 _MOVE_SECONDS = 1.0  # of a move without a state
 _WORTH_SECONDS = 600.0  # in which a move must gain more work than it costs
 
 
 class Load(NamedTuple):
-    """The load of a raw partition on its worker: seconds of work a second, and the bytes of its state."""
+    """The load of a source partition on its worker: seconds of work a second, and the bytes of its state."""
 
     seconds: float = 0.0
     state_bytes: int = 0
@@ -43,7 +43,7 @@ class Load(NamedTuple):
 
 
 class Placement:
-    """Remembers where each raw partition is, and how much work it was."""
+    """Remembers where each source partition is, and how much work it was."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -54,18 +54,18 @@ class Placement:
         self._next_moves = -math.inf
 
     def count_batch(self, results: Iterable[TaskResult], seconds: float) -> None:
-        """Count the work of the raw partitions in a batch of so many seconds."""
+        """Count the work of the source partitions in a batch of so many seconds."""
         share = 1 - math.exp(-seconds / _AVERAGE_SECONDS)
         reports = {result.partition: result.report for result in results if result.report is not None}
         for partition in self._loads.keys() | reports.keys():
             load, report = self._loads.get(partition, Load()), reports.get(partition)
             worked = report.seconds / max(seconds, 1e-3) if report is not None else 0.0
-            size = report.state_bytes if report is not None and report.chunks else load.state_bytes
+            size = report.state.bytes if report is not None and report.chunks else load.state_bytes
             average = load.seconds + share * (worked - load.seconds)
             self._loads[partition] = Load(average, size)
 
     def assign(self, partitions: Sequence[SourcePartition], workers: Sequence[str]) -> dict[str, list[SourcePartition]]:
-        """The raw partitions of each worker. There is at least one worker."""
+        """The source partitions of each worker. There is at least one worker."""
         places = {each: self._workers[each] for each in partitions if self._workers.get(each) in workers}
         balance = _Balance(workers, {each: self._loads.get(each, Load()) for each in partitions}, places)
         balance.place(set(partitions) - places.keys())
@@ -79,7 +79,7 @@ class Placement:
         return assigned
 
     def _moves_now(self, workers: frozenset[str], count: int) -> int:
-        """How many raw partitions may move now. None while workers come; after that as many as they need."""
+        """How many source partitions may move now. None while workers come; after that as many as they need."""
         now = self._clock()
         if workers - self._known:
             self._has_newcomers = bool(self._known)
@@ -123,7 +123,7 @@ class _Balance:
         return most
 
     def _move_one(self, source: str, target: str) -> bool:
-        """Move the raw partition that gains most, if one is worth it."""
+        """Move the source partition that gains most, if one is worth it."""
         gains = {each: self._gain(each, source, target) for each in sorted(self._own[source])}
         best = max(gains, key=lambda each: gains[each])
         if gains[best] <= 0:

@@ -1,7 +1,7 @@
-"""What an error stops: the whole job, a raw topic, or one raw partition; and how soon it is worth another try.
+"""What an error stops: the whole job, a topic, or one source partition; and how soon it is worth another try.
 
-Where an error is raised says what it concerns. An error of the driver's own requests ends the job, one of a raw topic's
-plan stops the topic's raw partitions, and one of a raw partition stops only that (decision 0023).
+Where an error is raised says what it concerns. An error of the driver's own requests ends the job, one of a topic's
+plan stops the topic's partitions, and one of a source partition stops only that (decision 0023).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cdc_common.errors.codes import Code
 
 OF_THE_JOB = frozenset({Code.CONFIG_INVALID, Code.TRANSACTION_TIMEOUT})
-"""Codes that end the job although a raw partition has met them: settings are the same for all."""
+"""Codes that end the job although a source partition has met them: settings are the same for all."""
 
 TEMPORARY = frozenset({Code.KAFKA_UNREACHABLE})
 """Codes of the driver's own requests for which the job waits."""
@@ -50,5 +50,5 @@ _BY_CODE = {
 
 
 def pauses(code: Code) -> Pauses:
-    """The pauses of a raw partition that has stopped with the code."""
+    """The pauses of a source partition that has stopped with the code."""
     return _BY_CODE.get(code, _LATE)

@@ -30,7 +30,7 @@ def _hours(seconds: float | None) -> float | None:
 
 
 def least_hours_left(lags: dict[SourcePartition, Lag], now: float) -> float | None:
-    """The smallest value of all raw partitions whose messages have waited for minutes."""
+    """The smallest value of all source partitions whose messages have waited for minutes."""
     return min((hours for lag in lags.values() if (hours := _hours(lag.seconds_left(now))) is not None), default=None)
 
 

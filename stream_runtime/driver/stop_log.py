@@ -1,4 +1,4 @@
-"""Logs each raw partition when it stops, every 10 minutes while it is stopped, and when it continues.
+"""Logs each source partition when it stops, every 10 minutes while it is stopped, and when it continues.
 
 What heals by itself is a warning at first. It is an error once it lasts for too long (stream_runtime.driver.scope).
 """
@@ -13,6 +13,7 @@ import structlog
 
 from cdc_common.errors.codes import Code
 from stream_runtime.driver.scope import pauses
+from stream_runtime.words import NEUTRAL, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 
 _logger = structlog.get_logger(__name__)
 _REPEAT_SECONDS = 600.0
-_MOST_NAMED = 20  # raw partitions in one line
+_MOST_NAMED = 20  # source partitions in one line
 
 
 class _Logged(NamedTuple):
-    """The last line about a raw partition. heals: whether it was a warning."""
+    """The last line about a source partition. heals: whether it was a warning."""
 
     code: Code
     at: float
@@ -34,9 +35,10 @@ class _Logged(NamedTuple):
 
 
 class StopLog:
-    """Raw partitions that stop in one batch for the same reason share a line."""
+    """Partitions that stop in one batch for the same reason share a line."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, words: Words = NEUTRAL, clock: Callable[[], float] = time.monotonic) -> None:
+        self._words = words
         self._clock = clock
         self._logged: dict[SourcePartition, _Logged] = {}
 
@@ -44,24 +46,25 @@ class StopLog:
         """Log what has just failed, except another failure with the same code."""
         news = {each: stop for each, stop in stops.items() if self._is_news(each, stop)}
         waiting = {each: stop for each, stop in news.items() if _heals(stop)}
-        self._log(_logger.warning, "raw partition waits", waiting)
+        self._log(_logger.warning, f"{self._words.partition} waits", waiting)
         stopped = {each: stop for each, stop in news.items() if each not in waiting}
-        self._log(_logger.error, "raw partition stopped", stopped)
+        self._log(_logger.error, f"{self._words.partition} stopped", stopped)
 
     def remind(self, stops: Mapping[SourcePartition, Stop]) -> None:
-        """Log each of all stopped raw partitions whose last line is 10 minutes old."""
+        """Log each of all stopped source partitions whose last line is 10 minutes old."""
         latest = self._clock() - _REPEAT_SECONDS
         old = {each: stop for each, stop in stops.items() if each in self._logged and self._logged[each].at <= latest}
-        self._log(_logger.error, "raw partition still stopped", old, with_trace=False)
+        self._log(_logger.error, f"{self._words.partition} still stopped", old, with_trace=False)
         for gone in self._logged.keys() - stops.keys():
             del self._logged[gone]
 
     def log_resumed(self, partition: SourcePartition, stop: Stop) -> None:
         if self._logged.pop(partition, None) is not None:
             seconds = max(0.0, time.time() - stop.since)
+            event = f"{self._words.partition} resumed"
             _logger.info(
-                "raw partition resumed",
-                partition=str(partition),
+                event,
+                **{self._words.key: str(partition)},
                 code=stop.failure.error.code.text,
                 stopped_seconds=round(seconds, 1),
             )
@@ -86,7 +89,8 @@ class StopLog:
             more: dict[str, Any] = {"trace": trace} if trace and with_trace else {}
             if len(names) > _MOST_NAMED:
                 more["and_others"] = len(names) - _MOST_NAMED
-            log(event, code=code, partitions=names[:_MOST_NAMED], problem=problem, fix=fix, **more)
+            more[f"{self._words.key}s"] = names[:_MOST_NAMED]
+            log(event, code=code, problem=problem, fix=fix, **more)
 
 
 def _heals(stop: Stop) -> bool:

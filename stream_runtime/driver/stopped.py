@@ -1,6 +1,6 @@
-"""The raw partitions that cannot continue. Each waits for its next try, and the others continue without it.
+"""The source partitions that cannot continue. Each waits for its next try, and the others continue without it.
 
-A stopped raw partition is not assigned to a worker until its next try is due. Then it is assigned in each batch like
+A stopped source partition is not assigned to a worker until its next try is due. Then it is assigned in each batch like
 any other, until it fails again or has folded the messages at which it stopped.
 """
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Failure(NamedTuple):
-    """Why a raw partition cannot go on.
+    """Why a source partition cannot go on.
 
-    offsets: the first and the next offset of the raw messages that were being folded; None if there were none.
+    offsets: the first and the next offset of the messages that were being folded; None if there were none.
     trace: of an unexpected exception, without row values.
     """
 
@@ -34,7 +34,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A stopped raw partition.
+    """A stopped source partition.
 
     since: the time of the first failure (s since 1970). attempts: how often it has failed in a row.
     next_try: of the registry's clock; None while it is being tried.
@@ -47,7 +47,7 @@ class Stop:
 
 
 class StoppedPartitions:
-    """The driver's registry of stopped raw partitions. Other threads may read it and call `retry`."""
+    """The driver's registry of stopped source partitions. Other threads may read it and call `retry`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -56,7 +56,7 @@ class StoppedPartitions:
         self._lock = threading.Lock()
 
     def all(self) -> dict[SourcePartition, Stop]:
-        """A copy, in the order of the raw partitions."""
+        """A copy, in the order of the source partitions."""
         with self._lock:
             return dict(sorted(self._stops.items()))
 
@@ -67,7 +67,7 @@ class StoppedPartitions:
             return stop is None or stop.next_try is None
 
     def stop(self, partition: SourcePartition, failure: Failure) -> Stop:
-        """Stop a raw partition that has failed. The pause before its next try grows; it is short again for another
+        """Stop a source partition that has failed. The pause before its next try grows; it is short again for another
         code.
         """
         with self._lock:
@@ -80,7 +80,7 @@ class StoppedPartitions:
             return made
 
     def advance(self, partition: SourcePartition, end: int) -> Stop | None:
-        """Note that the raw partition has folded the messages before the offset `end`. Return the stop that this ends,
+        """Note that the partition has folded the messages before the offset `end`. Return the stop that this ends,
         if any.
         """
         with self._lock:
@@ -97,7 +97,7 @@ class StoppedPartitions:
             return any(stop.next_try is not None and stop.next_try <= now for stop in self._stops.values())
 
     def begin_tries(self) -> set[SourcePartition]:
-        """Return the raw partitions whose next try is due now; from here on they are being tried."""
+        """Return the source partitions whose next try is due now; from here on they are being tried."""
         with self._lock:
             now = self._clock()
             due = {each for each, stop in self._stops.items() if stop.next_try is not None and stop.next_try <= now}
@@ -119,7 +119,7 @@ class StoppedPartitions:
         return 0.0 if stop.next_try is None else max(0.0, stop.next_try - self._clock())
 
     def forget_all_but(self, partitions: Collection[SourcePartition]) -> None:
-        """Forget raw partitions whose topic was deleted."""
+        """Forget source partitions whose topic was deleted."""
         with self._lock:
             for gone in self._stops.keys() - set(partitions):
                 del self._stops[gone]

@@ -22,24 +22,26 @@ if TYPE_CHECKING:
 
     from cdc_common.settings import JobSettings
     from stream_runtime.driver.driver import BatchDriver
+    from stream_runtime.words import Words
 
 _logger = structlog.get_logger(__name__)
 _RETRY_SECONDS = 0.5
 _LAST_BATCH_SECONDS = END_SECONDS - 30.0
 
 
-def run_in_spark(
+def run_in_spark(  # noqa: PLR0913, PLR0917 - what a job is made of
     settings: JobSettings,
     known: Sequence[object],
     make_driver: Callable[[StreamingWorkers], BatchDriver],
     stop: threading.Event,
     beat: Callable[[], None],
+    words: Words,
 ) -> None:
     """Start Spark and the driver's batches, until `stop` is set. known: as StreamingWorkers'. beat: as the driver's.
 
     CdcError if the job as a whole cannot continue.
     """
-    with open_session(settings) as opened, StreamingWorkers(opened, settings, known) as workers:
+    with open_session(settings) as opened, StreamingWorkers(opened, settings, known, words) as workers:
         driver = make_driver(workers)
         workers.start(settings.group_id)
         _logger.info("ready")

@@ -1,4 +1,4 @@
-"""A raw partition's messages in chunks. Each chunk becomes one transaction, or several."""
+"""A source partition's messages in chunks. Each chunk becomes one transaction, or several."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Committer:
-    """Commits positions of one raw partition; `committed` is the last one. seconds: how long all commits took.
+    """Commits positions of one source partition; `committed` is the last one. seconds: how long all commits took.
 
     before_commit: the fault point between sending a position and committing it.
     """

@@ -1,4 +1,4 @@
-"""The protocol of one raw partition: every message is folded and its changes are published exactly once.
+"""The protocol of one source partition: every message is folded and its changes are published exactly once.
 
 The committed state is defined in Kafka: the group's committed offset and its metadata name the state version. After a
 crash at any point the committed state is the one before or the one after the transaction, because of the order of the
@@ -37,7 +37,7 @@ from stream_runtime.state.versions import NOTHING, sequence
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from stream_runtime.exactly_once.processor import Processor, R
+    from stream_runtime.exactly_once.processor import Processor, R, Result
     from stream_runtime.exactly_once.report import Report
     from stream_runtime.exactly_once.resources import Resources
     from stream_runtime.records import Record, SourcePartition, TopicShape
@@ -72,7 +72,7 @@ class NotOwnerError(Exception):
 
 
 class PartitionTask:
-    """What a process keeps open of a raw partition. After any exception it must be closed, and a new one opened."""
+    """What a process keeps open of a source partition. After any exception it must be closed, and a new one opened."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class PartitionTask:
         end: after this time of the monotonic clock no further part of a chunk is begun. The report tells how many of
         the records are left. The state says how far the first one has got.
 
-        CdcError stops the raw partition. NotOwnerError, raised before a record is taken, asks for a new PartitionTask.
+        CdcError stops the partition. NotOwnerError, raised before a record is taken, asks for a new PartitionTask.
         Any other exception may not recur when the task runs again.
         """
         started = time.monotonic()
@@ -113,7 +113,7 @@ class PartitionTask:
                 first = position.offset
                 position, result = self._fold(position, todo, processor)
                 report = processor.add_to(report, first, position.offset, result)
-                report = report._replace(busy=report.busy or processor.is_busy(result))
+                report = _with_state(report, result, is_busy=processor.is_busy(result))
                 todo = todo[len(todo) - result.left :]
                 if todo:
                     reach(FaultPoint.AFTER_PART)
@@ -130,7 +130,8 @@ class PartitionTask:
         rest = None if head is None else self._rest(position, sequence(position.version), head.now_ms, processor)
         self._state.store_snapshot_if_due(position.version)
         seconds = time.monotonic() - started
-        return report._replace(seconds=seconds, commit_seconds=self._committer.seconds, rest=rest)
+        state = report.state._replace(rest=rest)
+        return report._replace(seconds=seconds, commit_seconds=self._committer.seconds, state=state)
 
     def state_bytes(self) -> int:
         """What the local state takes on this machine."""
@@ -148,7 +149,7 @@ class PartitionTask:
         return position
 
     def _adopt(self, first: int, shape: TopicShape) -> Position:
-        """The first position of a raw partition, committed before any state is stored.
+        """The first position of a source partition, committed before any state is stored.
 
         This distinguishes a new group from one that was lost: a lost group has a stored state.
         """
@@ -202,7 +203,7 @@ class PartitionTask:
         return position, result
 
     def _rest(self, position: Position, version: int, stored_ms: int, processor: Processor[R]) -> Rest | None:
-        """How long the raw partition may sleep: its newest version has this number and this time."""
+        """How long the source partition may sleep: its newest version has this number and this time."""
         rest = processor.rest(self._state.local)
         if rest is None or position.busy is None or not version:
             return rest
@@ -215,6 +216,13 @@ class PartitionTask:
         if head is not None and head.offset > position.offset:  # it may be earlier, by messages that change nothing
             raise self._faults.state_ahead(self._partition, position.offset, head.version, head.offset)
         return head
+
+
+def _with_state(report: Report, result: Result, *, is_busy: bool) -> Report:
+    """The report with what a chunk has done to the state."""
+    state = report.state
+    versions, busy = state.versions + bool(result.writes), state.busy or is_busy
+    return report._replace(state=state._replace(versions=versions, busy=busy))
 
 
 def check_contiguous(partition: SourcePartition, chunk: Sequence[Record], faults: Faults) -> None:

@@ -1,4 +1,4 @@
-"""What a process holds of a raw partition to run the protocol on it."""
+"""What a process holds of a source partition to run the protocol on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rest of a raw partition in its position's metadata: a restart opens no state to find out what has work."""
+"""The rest of a source partition in its position's metadata: a restart opens no state to find out what has work."""
 
 from __future__ import annotations
 

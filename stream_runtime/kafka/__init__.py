@@ -1,6 +1,6 @@
 """The Kafka clients of jobs.
 
-The clients of a raw partition raise KafkaException, which the worker's loop turns into the raw partition's CdcError.
+The clients of a partition raise KafkaException, which the worker's loop turns into the source partition's CdcError.
 What the driver calls raises CdcError.
 """
 

@@ -30,7 +30,7 @@ def read_partition(settings: KafkaSettings, topic: str, partition: int) -> Itera
 
 
 def read_raw(settings: KafkaSettings, partition: SourcePartition, first: int, end: int) -> Iterator[Record]:
-    """The records of a raw partition with offsets in [first, end). Waits for the last one. KafkaException."""
+    """The records of a source partition with offsets in [first, end). Waits for the last one. KafkaException."""
     if first < end:
         yield from map(record_of, _messages(settings, TopicPartition(*partition, first), end))
 

@@ -25,7 +25,7 @@ class GroupPositions:
     """The committed positions of the consumer group.
 
     stable: wait for open transactions, those of a killed task until their timeout; otherwise reads return what was
-    committed before them. A task reads after its producer has ended the raw partition's transactions: it does not wait.
+    committed before them. A task reads after its producer has ended the partition's transactions: it does not wait.
     After a failure a new client asks (decision 0018).
     """
 
@@ -39,7 +39,7 @@ class GroupPositions:
         self.consumer = self._new_consumer()
 
     def read(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, Position | None]:
-        """The position of each raw partition, None if nothing is committed.
+        """The position of each source partition, None if nothing is committed.
 
         KafkaException, or CdcError (STATE_MISMATCH, STATE_FORMAT) for one that the job has not committed.
         """
@@ -47,7 +47,7 @@ class GroupPositions:
             return dict(_position_of(each, self._faults) for each in _committed(self.consumer, partitions))
 
     def read_each(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, Position | CdcError | None]:
-        """Read positions as `read` does, but return the error of each raw partition that has one. KafkaException if the
+        """Read positions as `read` does, but return the error of each partition that has one. KafkaException if the
         group cannot be read.
         """
         with self._renewed_after_failure():

@@ -1,4 +1,4 @@
-"""The transactional producers of raw partitions, and sending without a transaction."""
+"""The transactional producers of source partitions, and sending without a transaction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PRODUCER_DEFAULTS = ProducerSettings(60.0, 1_048_588)
 
 
 class PartitionProducer:
-    """The transactional producer of one raw partition. Creating it fences the previous one, in any process."""
+    """The transactional producer of one source partition. Creating it fences the previous one, in any process."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class PartitionProducer:
         self.send_positions({self._partition: position})
 
     def send_positions(self, positions: Mapping[SourcePartition, Position]) -> None:
-        """Add positions of several raw partitions to the transaction. The others' producers are not fenced."""
+        """Add positions of several source partitions to the transaction. The others' producers are not fenced."""
         self._send_offsets(
             [TopicPartition(*each, position.offset, metadata=encode(position)) for each, position in positions.items()]
         )
@@ -184,7 +184,7 @@ class PartitionProducer:
         return None
 
     def abandon(self) -> None:
-        """Abort the open transaction if that works now; the raw partition's next producer aborts it in any case."""
+        """Abort the open transaction if that works now; the source partition's next producer aborts it in any case."""
         try:
             self._producer.abort_transaction(5.0)
         except KafkaException:
@@ -215,7 +215,7 @@ def send_all(settings: KafkaSettings, messages: Iterable[Message]) -> None:
 @contextmanager
 def _watched() -> Iterator[None]:
     """Ends the process if librdkafka waits longer than its timeout, as it does when the coordinator's broker is killed.
-    The raw partition's next task finds out the transaction's outcome.
+    The source partition's next task finds out the transaction's outcome.
     """
     faulthandler.dump_traceback_later(2 * TIMEOUT, exit=True, file=2)
     try:

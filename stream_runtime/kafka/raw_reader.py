@@ -1,8 +1,8 @@
-"""The consumers of a worker: one for the raw partitions with messages, and one for idle ones, if there are very many.
+"""The consumers of a worker: one for the partitions with messages, and one for idle ones, if there are very many.
 
-Each fetch names all raw partitions of its consumer, whether they have something or not. So that a busy raw partition is
+Each fetch names all partitions of its consumer, whether they have something or not. So that a busy source partition is
 read often and thousands of idle ones cost little, these have a consumer of their own. Its fetches wait long, and end
-with the first message. A raw partition moves to the other consumer with its first message.
+with the first message. A source partition moves to the other consumer with its first message.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _MEMORY = {
     "fetch.queue.backoff.ms": 20,
 }
 SILENT_SECONDS = 30.0  # three times as long as publishers' heartbeats are apart
-MOST_BUSY = 64  # raw partitions: with more of them, the idle ones are read by a consumer of their own
-_IDLE_SECONDS = 60.0  # without a message, after which a raw partition is idle
+MOST_BUSY = 64  # source partitions: with more of them, the idle ones are read by a consumer of their own
+_IDLE_SECONDS = 60.0  # without a message, after which a source partition is idle
 _IDLE_FETCH = {"fetch.min.bytes": 1, "fetch.wait.max.ms": 2000}
 _MIN_BYTES = 65_536  # of a fetch response before its wait is over: a trickle of messages is not fetched one by one
 
@@ -49,8 +49,8 @@ class ReadBudget(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Messages by raw partition in the order of their offsets. `lost`: raw partitions whose next offset does not exist
-    any more. `errors`: of raw partitions that cannot be read.
+    """Messages by partition in the order of their offsets. `lost`: source partitions whose next offset does not exist
+    any more. `errors`: of source partitions that cannot be read.
     """
 
     records: dict[SourcePartition, list[Record]]
@@ -59,9 +59,9 @@ class Read(NamedTuple):
 
 
 class RawReader:
-    """Reads each of its raw partitions from a given offset on. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED).
+    """Reads each of its source partitions from a given offset on. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED).
 
-    It uses the group's name to read positions, but never joins the group: the driver assigns the raw partitions.
+    It uses the group's name to read positions, but never joins the group: the driver assigns the source partitions.
     wait_ms: how long a fetch may wait for more messages.
     """
 
@@ -76,7 +76,7 @@ class RawReader:
         self._behind: dict[SourcePartition, int] = {}  # those that were behind at the last look, and their next offsets
         self._busy: dict[SourcePartition, float] = {}  # when the last message came
         self._idle: set[SourcePartition] = set()
-        self._next_look = 0.0  # for raw partitions that have become idle
+        self._next_look = 0.0  # for source partitions that have become idle
         self._consumer = self._new_consumer({"fetch.min.bytes": _MIN_BYTES, "fetch.wait.max.ms": wait_ms})
         self._idle_consumer: Consumer | None = None
 
@@ -109,7 +109,7 @@ class RawReader:
         return first, following
 
     def add(self, offsets: Mapping[SourcePartition, int]) -> None:
-        """Read these raw partitions too, from these offsets on."""
+        """Read these source partitions too, from these offsets on."""
         if offsets:
             are_many = len(self._next) + len(offsets) > MOST_BUSY
             with driver_errors("read the source topics"):
@@ -149,7 +149,7 @@ class RawReader:
             self._idle_consumer.incremental_unassign(idle)
 
     def remove(self, partitions: Iterable[SourcePartition]) -> None:
-        """Stop reading these raw partitions."""
+        """Stop reading these source partitions."""
         gone = []
         for each in partitions:
             if self._names.pop((each.topic, each.partition), None):
@@ -189,7 +189,7 @@ class RawReader:
             if len(messages) < asked:
                 consumers.pop(0)
         now = time.monotonic()
-        if count >= budget.messages or size >= budget.bytes:  # more may wait, of any raw partition
+        if count >= budget.messages or size >= budget.bytes:  # more may wait, of any source partition
             self._heard = dict.fromkeys(self._heard, now)
         for partition, records in read.records.items():
             self._next[partition] = records[-1].offset + 1
@@ -200,7 +200,7 @@ class RawReader:
         return read
 
     def _move(self, woken: Collection[SourcePartition], now: float) -> None:
-        """Move raw partitions to the consumer that they belong to now. Each is read on from its next offset."""
+        """Move source partitions to the consumer that they belong to now. Each is read on from its next offset."""
         tired: list[SourcePartition] = []
         if self._idle and now >= self._next_look:
             self._next_look = now + _IDLE_SECONDS / 10
@@ -212,7 +212,7 @@ class RawReader:
                     assign({each: self._next[each] for each in partitions})
 
     def silent(self) -> list[SourcePartition]:
-        """The raw partitions without a message for SILENT_SECONDS, each once in that time."""
+        """The source partitions without a message for SILENT_SECONDS, each once in that time."""
         now = time.monotonic()
         found = [each for each, since in self._heard.items() if now - since >= SILENT_SECONDS]
         self._heard |= dict.fromkeys(found, now)
@@ -221,7 +221,7 @@ class RawReader:
     def renew_if_stuck(self, ends: Mapping[SourcePartition, int]) -> list[SourcePartition]:
         """Read on with a new consumer if this one does not give what is there (decision 0018).
 
-        ends: the next offset of silent raw partitions. Those that were behind at two looks, and nothing came between.
+        ends: the next offset of silent partitions. Those that were behind at two looks, and nothing came between.
         """
         behind = {each: self._next[each] for each, end in ends.items() if end > max(0, self._next[each])}
         stuck = [each for each, at in behind.items() if self._behind.get(each) == at]
@@ -254,7 +254,7 @@ class RawReader:
         return size
 
     def _add_error(self, partition: SourcePartition | None, error: KafkaError, read: Read) -> None:
-        """An error without a partition is the consumer's: it concerns all raw partitions."""
+        """An error without a partition is the consumer's: it concerns all source partitions."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
             read.lost.add(partition)
         elif not is_transient(error):
@@ -264,6 +264,6 @@ class RawReader:
 
 
 def record_of(message: Message) -> Record:
-    """The record of a raw topic's message."""
+    """The record of a source topic's message."""
     fields = message.key() or b"", message.value() or b"", message.offset(), message.timestamp()[1]
     return tuple.__new__(Record, fields)  # half of the time of Record(...)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from cdc_common.clients.kafka import LOGGED, client_config
 from cdc_common.clients.kafka_errors import is_transient
 from cdc_common.errors.codes import CdcError
+from stream_runtime.exactly_once.committed import Committed, decode
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka import driver_errors
 from stream_runtime.kafka.clients import QUICK, TIMEOUT, kafka_error
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from cdc_common.settings import KafkaSettings
 
-FORMAT_VERSION = 1
 _AT_ONCE = 1000
 _MEMORY = {
     # librdkafka reads ahead by at most the first value and one fetch response of the second.
@@ -32,16 +31,6 @@ _MEMORY = {
     "fetch.max.bytes": 8_388_608,
     "fetch.queue.backoff.ms": 20,
 }
-
-
-class Committed(NamedTuple):
-    """A committed offset. at: when it was committed (s since 1970); 0 if an operator has set it. sent: whether a
-    message before it was sent, as far as is known.
-    """
-
-    offset: int
-    at: float
-    sent: bool = True
 
 
 class Read(NamedTuple):
@@ -83,7 +72,7 @@ class SourceReader:
                 raise KafkaException(found.error)
         if found.offset < 0:
             return None
-        return _committed(found.offset, found.metadata, partition, shape, self._faults)
+        return decode(found.offset, found.metadata, partition, shape, self._faults)
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         """The first available offset and the next one."""
@@ -154,30 +143,3 @@ class SourceReader:
             if partition is None:
                 raise KafkaException(error)
             read.errors[partition] = kafka_error(f"read {partition}", KafkaException(error))
-
-
-def metadata(shape: TopicShape, now: float, *, sent: bool) -> str:
-    """Metadata of a committed offset: the source topic's shape, the time (s since 1970), whether a message was sent."""
-    fields = {
-        "format": FORMAT_VERSION,
-        "partitions": shape.partitions,
-        "topic_id": shape.topic_id,
-        "at": int(now),
-        "sent": sent,
-    }
-    return json.dumps(fields, separators=(",", ":"))
-
-
-def _committed(
-    offset: int, text: str | None, partition: SourcePartition, shape: TopicShape, faults: Faults
-) -> Committed:
-    """An offset that an operator has set lacks the job's metadata, and is taken as it is."""
-    try:
-        fields = json.loads(text or "null")
-        known = TopicShape(int(fields["partitions"]), str(fields["topic_id"]))
-        committed = Committed(offset, float(fields["at"]), bool(fields.get("sent", True)))
-    except (ValueError, KeyError, TypeError):
-        return Committed(offset, 0.0)
-    if known != shape:
-        raise faults.topic_changed(partition.topic, known, shape)
-    return committed

@@ -70,7 +70,7 @@ class Topics:
         return [name for name in self.partition_counts() if re.match(pattern, name)]
 
     def bounds(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, tuple[int, int]]:
-        """The first available offset and the next one of each raw partition."""
+        """The first available offset and the next one of each source partition."""
         with driver_errors("list the offsets of the topics"):
             # A client keeps a starting broker's answer about leaders for minutes: use a new one.
             admin = _client(self._settings)
@@ -79,7 +79,7 @@ class Topics:
             return {each: (first[each], following[each]) for each in partitions}
 
     def ends(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, int]:
-        """The next offset of each raw partition at this moment, without those whose leaders do not say it now."""
+        """The next offset of each source partition at this moment, without those whose leaders do not say it now."""
         found = {}
         with self._errors("list the offsets of the topics"):
             asked = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}  # type: ignore[no-untyped-call]
@@ -135,7 +135,7 @@ class Topics:
             raise timeout_refused(seconds, f" ({allowed_ms / 1000:g} s)")
 
     def check_raw_topics(self, topics: Sequence[str]) -> dict[str, CdcError]:
-        """The errors of raw topics: TOPIC_SETTINGS unless the brokers set the timestamps, or why that is not known."""
+        """The errors of topics: TOPIC_SETTINGS unless the brokers set the timestamps, or why that is not known."""
         errors: dict[str, CdcError] = {}
         for first in range(0, len(topics), _AT_ONCE):
             resources = [ConfigResource(ResourceType.TOPIC, each) for each in topics[first : first + _AT_ONCE]]

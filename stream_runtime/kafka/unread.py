@@ -1,4 +1,4 @@
-"""Measure how far raw partitions are behind, and until when Kafka keeps what they have not read."""
+"""Measure how far source partitions are behind, and until when Kafka keeps what they have not read."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Spark starts a round's tasks in any of its Python processes, and starts a failed task again in another one. A process
 therefore asks for its assignment. It has a worker's name, and keeps it while it lives, so that it gets the raw
-partitions that it has open. Nothing depends on this for correctness: a raw partition that is folded twice fences its
+partitions that it has open. Nothing depends on this for correctness: a source partition that is folded twice fences its
 earlier producer.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stream_runtime.worker.task import Assignment
 
-_PATIENCE = 2  # rounds in which a worker may be missing before its raw partitions move
+_PATIENCE = 2  # rounds in which a worker may be missing before its source partitions move
 
 
 class Claims:
@@ -34,7 +34,7 @@ class Claims:
         self._has_spare_task = False
 
     def list_workers(self, slots: int, *, exactly: bool = False) -> list[str]:
-        """The names to assign raw partitions to; at least one. `slots`: how many processes there may be.
+        """The names to assign source partitions to; at least one. `slots`: how many processes there may be.
 
         A process that was left over in the last round gets a name of its own. exactly: not more than `slots` names.
         They then belong to whichever processes come first, since Spark chooses where its tasks run.

@@ -1,6 +1,6 @@
 """Spark's streaming source `cassandra_cdc`: each micro-batch is a round, each task does what its process has claimed.
 
-The source yields a row for each raw message that was folded, so that Spark counts them. All rows are empty but those
+The source yields a row for each message that was folded, so that Spark counts them. All rows are empty but those
 with a report, a pickled TaskResult. The messages themselves never enter Spark's JVM: a task reads them from Kafka,
 folds them, and commits its changes in Kafka's transactions.
 """
@@ -34,7 +34,7 @@ _ARROW_SCHEMA = pa.schema([("report", pa.binary())])
 
 
 class Slot(InputPartition):
-    """A task of a round. Which raw partitions it folds depends on the process that runs it."""
+    """A task of a round. Which source partitions it folds depends on the process that runs it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(None)

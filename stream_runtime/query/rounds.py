@@ -93,7 +93,7 @@ class Rounds:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a process has messages of several raw partitions left although its time is over, in this round."""
+        """Whether a process has messages of several source partitions left although its time is over, in this round."""
         with self._changed:
             return bool(self._behind)
 

@@ -15,6 +15,7 @@ from stream_runtime.query.rounds import Rounds
 from stream_runtime.query.slots import Slots
 from stream_runtime.query.spark_errors import has_ended, spark_errors, spark_failed
 from stream_runtime.query.spark_session import end_planners
+from stream_runtime.words import NEUTRAL, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +49,10 @@ class StreamingWorkers:
     known: as task_pickle's: what the tasks have that is secret.
     """
 
-    def __init__(self, opened: OpenedSession, settings: JobSettings, known: Sequence[object]) -> None:
+    def __init__(
+        self, opened: OpenedSession, settings: JobSettings, known: Sequence[object], words: Words = NEUTRAL
+    ) -> None:
+        self._words = words
         session = opened.session
         self._has_planners = opened.is_own
         self._known = known
@@ -113,7 +117,7 @@ class StreamingWorkers:
     ) -> list[TaskResult]:
         _, seconds, is_exact = self._slots.planned
         count = sum(len(assignment.partitions) for assignment in assignments.values())
-        self._description = f"fold {count:,} raw partitions"
+        self._description = f"{self._words.do} {count:,} {self._words.partitions}"
 
         def is_over() -> bool:
             return is_cut() or (is_exact and self._rounds.is_behind)

@@ -1,4 +1,4 @@
-"""The state of one raw partition: the local store, and the checkpoints that it is restored from."""
+"""The state of one source partition: the local store, and the checkpoints that it is restored from."""
 
 from __future__ import annotations
 

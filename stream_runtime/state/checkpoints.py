@@ -1,4 +1,4 @@
-"""The checkpoint store of one raw partition: its changelogs and its snapshots in the checkpoint location.
+"""The checkpoint store of one source partition: its changelogs and its snapshots in the checkpoint location.
 
 <location>/<group>/<topic>-<partition>/
     changelogs/<version>.<parent>.changelog
@@ -7,7 +7,7 @@
     pins/<sequence>-<random>                    a reader that is no attempt needs the snapshot of this sequence number,
                                                 and everything after it
 
-Several attempts at the raw partition may work here at the same time: the current one, whose commits succeed, and older
+Several attempts at the partition may work here at the same time: the current one, whose commits succeed, and older
 ones that have not noticed yet that they are fenced. This is safe because every name begins with the sequence number of
 the version that it was created for, and an attempt deletes only names up to a version that it has committed itself. It
 creates names only for later versions than it has started with. An older attempt's versions precede all of a newer
@@ -107,7 +107,7 @@ class CheckpointStore:
         return max((NOTHING, *self.parents(), *self.snapshots()), key=sequence)
 
     def delete_all(self) -> None:
-        """Delete everything that is stored of the raw partition, by any attempt."""
+        """Delete everything that is stored of the source partition, by any attempt."""
         for folder in ("snapshots", "changelogs", "files", "pins"):
             self._store.delete(f"{self._folder}/{folder}/{name}" for name in self._names(folder))
 

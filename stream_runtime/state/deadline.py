@@ -81,6 +81,6 @@ def no_answer(seconds: float, what: str) -> CdcError:
     return CdcError(
         Code.CHECKPOINT_LOCATION,
         f"The checkpoint location does not answer: {what} has taken longer than {seconds:.0f} s.",
-        "Make the location reachable for all workers; the materializer retries. If it is only slow, raise "
-        "materializer.transaction_timeout_seconds.",
+        "Make the location reachable for all workers; the job retries. If it is only slow, raise "
+        "transaction_timeout_seconds.",
     )

@@ -180,7 +180,7 @@ def _ranges(location: Location, files: Iterable[Download]) -> Iterator[tuple[_Op
 def _take(limit: ReadLimit, own: int, seconds: float) -> bool:
     if not limit.take(own, seconds):
         if not own:
-            raise no_answer(seconds, "reading for other raw partitions")
+            raise no_answer(seconds, "reading for other source partitions")
         return False
     return True
 

@@ -147,7 +147,7 @@ class ObjectStore:
             raise CdcError(
                 Code.CHECKPOINT_LOCATION,
                 f"A state cannot be restored: {error}.",
-                "Make the worker's materializer.state_directory writable, with free space.",
+                "Make the worker's state_directory writable, with free space.",
             ) from error
 
     def open(self, path: str) -> RemoteFile:
@@ -269,7 +269,7 @@ def _from_uri(location: str) -> tuple[fs.FileSystem, str]:
     if "@" in urlsplit(location).netloc:
         raise CdcError(
             Code.CONFIG_INVALID,
-            "materializer.checkpoint_location holds credentials, which logs and errors would show.",
+            "checkpoint_location holds credentials, which logs and errors would show.",
             "Remove them, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the driver and the "
             "executors.",
         )
@@ -278,7 +278,7 @@ def _from_uri(location: str) -> tuple[fs.FileSystem, str]:
     try:
         files, root = fs.FileSystem.from_uri(location)
     except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
-        problem = f"materializer.checkpoint_location {location} cannot be used: {error}."
+        problem = f"checkpoint_location {location} cannot be used: {error}."
         raise CdcError(Code.CONFIG_INVALID, problem, fix) from error
     return files, root
 

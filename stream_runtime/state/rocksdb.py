@@ -1,4 +1,4 @@
-"""The local store: the state of one raw partition in a RocksDB on this machine. It can be lost at any time.
+"""The local store: the state of one source partition in a RocksDB on this machine. It can be lost at any time.
 
     <state_directory>/<group>/<topic>-<partition>/slot-<n>/    lock, db, incoming, outgoing-<random>
 
@@ -226,7 +226,7 @@ def _open_db(path: Path) -> tuple[Rdict, Head | None]:
 
 
 def open_local_store(folder: Path, old_value_seconds: float | None = None) -> LocalStore:
-    """The local store in the first slot of the raw partition's folder that no other process uses.
+    """The local store in the first slot of the source partition's folder that no other process uses.
 
     old_value_seconds: when its files no longer hold values that a later one has replaced; by default RocksDB's 30 days.
     """

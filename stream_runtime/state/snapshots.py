@@ -1,4 +1,4 @@
-"""Stores snapshots of a raw partition's state from time to time, and deletes what they replace.
+"""Stores snapshots of a source partition's state from time to time, and deletes what they replace.
 
 The task takes a copy of the local state, which costs little: hard links. A thread uploads it, and the task folds on.
 For the checkpoint location, an upload whose task has ended counts as one of an older attempt

@@ -1,7 +1,7 @@
 """Deletes local states that no worker of this machine uses any more, and measures what all of them take.
 
-A worker that gets a raw partition back after a short time needs only the changelogs since. If no task has opened a
-state for longer, its raw partition has moved away, or its topic is gone. The state can be restored at any time.
+A worker that gets a source partition back after a short time needs only the changelogs since. If no task has opened a
+state for longer, its source partition has moved away, or its topic is gone. The state can be restored at any time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UnusedLimits(NamedTuple):
 
 
 class DiskUse(NamedTuple):
-    """What the local states of a group take on a machine. used: of raw partitions that have not moved away.
+    """What the local states of a group take on a machine. used: of source partitions that have not moved away.
     free: what the file system has left. All in bytes.
     """
 
@@ -50,7 +50,7 @@ class _Slot(NamedTuple):
 
 
 def delete_unused(folder: Path, own: Collection[str], limits: UnusedLimits, now: float) -> DiskUse:
-    """Delete unused states in the group's folder. `own`: the raw partitions that this process works on, as their
+    """Delete unused states in the group's folder. `own`: the source partitions that this process works on, as their
     folders are called. It may close their states and open them again later, so these are marked as used.
     """
     used = unused = 0
@@ -72,7 +72,7 @@ def delete_unused(folder: Path, own: Collection[str], limits: UnusedLimits, now:
 
 
 def _needed(slots: list[Path]) -> set[Path]:
-    """The slots of a raw partition that are in use; if none is, the first one, which the next task opens. An attempt
+    """The slots of a source partition that are in use; if none is, the first one, which the next task opens. An attempt
     that ran beside a newer one has left any other slot.
     """
     if len(slots) < 2:

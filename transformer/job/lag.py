@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from cdc_common.clients.group_offsets import CommittedOffsets
+from stream_runtime.exactly_once.committed import Committed
 from stream_runtime.kafka import Retention, Topics, driver_errors, read_timestamps
 from stream_runtime.kafka.clients import TIMEOUT
-from stream_runtime.kafka.source_reader import Committed
 from transformer.records import kafka_partition
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ import structlog
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.errors import trace_of
-from stream_runtime.fault_points import reach
+from stream_runtime.exactly_once.commits import KafkaCommits
+from stream_runtime.exactly_once.stateless_task import Done, StatelessSettings, StatelessTask
+from stream_runtime.fault_points import StatelessPoint, reach
 from stream_runtime.kafka import PRODUCER_DEFAULTS, PartitionProducer, Topics, read_partition
 from stream_runtime.kafka.source_check import check_sources
 from stream_runtime.kafka.source_reader import SourceReader
 from stream_runtime.records import SourcePartition
 from transformer.catalogue import open_catalogue
 from transformer.definition import Transformer
-from transformer.fault_points import TransformPoint
 from transformer.faults import STREAM_FAULTS, published_already
-from transformer.job.partition_task import Done, PartitionTask, TaskSettings
 from transformer.job.routes import Routes
 from transformer.records import Stream, kafka_partition
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from stream_runtime.records import SourceRecord, TopicShape
     from transformer.catalogue import Catalogue
     from transformer.job.routes import MakeTopic
-    from transformer.records import Definitions, Transformed, TransformPlan
+    from transformer.records import Definitions, TransformPlan
+
+from stream_runtime.exactly_once.stateless_task import Transformed
 
 _logger = structlog.get_logger(__name__)
 _ADDED_BYTES = 65_536  # by hashes and names, of both images
@@ -40,7 +42,7 @@ class _Open(NamedTuple):
     stream: Stream
     transformer: Transformer
     source: SourcePartition
-    task: PartitionTask
+    task: StatelessTask
     routes: Routes
 
 
@@ -57,7 +59,7 @@ class OpenStreams:
         self._open: dict[SourcePartition, _Open] = {}
         self._checked: dict[SourcePartition, set[SourcePartition]] = {}
         settings = definitions.settings
-        self._settings = TaskSettings(
+        self._settings = StatelessSettings(
             settings.chunk_max_bytes, settings.chunk_max_messages, settings.offset_refresh_hours * 3600
         )
         self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
@@ -91,13 +93,13 @@ class OpenStreams:
         routes = self._routes_of(transformer, stream)  # before anything that would have to be closed
         routes.forget(source.partition)
         reader = self._reader(transformer)
-        reach(TransformPoint.TASK_OPENING)
+        reach(StatelessPoint.TASK_OPENING)
         group = self._definitions.group(transformer)
         producer = PartitionProducer(self._definitions.kafka, group, source, reader.consumer, self._limits)
-        reach(TransformPoint.TASK_FENCED)
+        reach(StatelessPoint.TASK_FENCED)
         committed = reader.committed(source, stream.shape)
-        reach(TransformPoint.OFFSET_READ)
-        task = PartitionTask(producer, stream.shape, self._settings, committed)
+        reach(StatelessPoint.OFFSET_READ)
+        task = StatelessTask(KafkaCommits(producer, stream.shape), self._settings, committed)
         reader.add(source, task.offset)
         self._open[partition] = _Open(stream, transformer, source, task, routes)
 
@@ -110,7 +112,7 @@ class OpenStreams:
             except CdcError as error:
                 yield name, error
             else:
-                reach(TransformPoint.POLLED)
+                reach(StatelessPoint.POLLED)
                 yield name, check_sources(read, self._shapes(name), self._topics, STREAM_FAULTS)
 
     def process(self, partition: SourcePartition, records: Sequence[SourceRecord], following: int | None) -> Done:

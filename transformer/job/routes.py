@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages import wire
 from cdc_common.messages.errors import MessageError
-from stream_runtime.fault_points import reach
+from stream_runtime.exactly_once.stateless_task import Transformed
+from stream_runtime.fault_points import StatelessPoint, reach
 from stream_runtime.records import Message, SourcePartition
 from transformer.derive import Source, Transform, derive
 from transformer.errors import StepError, TransformError
-from transformer.fault_points import TransformPoint
 from transformer.faults import message_refused, step_does_not_fit, target_partitions
-from transformer.records import Transformed
 from transformer.rewrite import IS_NATIVE, REFUSALS
 
 if TYPE_CHECKING:
@@ -223,7 +222,7 @@ class Routes:
         except StepError as error:
             raise step_does_not_fit(self._transformer, self._stream.topic, error) from error
         registered = self._catalogue.register(self._transformer, derived)
-        reach(TransformPoint.SCHEMAS_REGISTERED)
+        reach(StatelessPoint.SCHEMAS_REGISTERED)
         self._make_target(registered.topic, is_keyed=key_id is not None)
         key_header = b"" if registered.key_id is None else wire.header(registered.key_id)
         return _Route(

@@ -13,6 +13,7 @@ from stream_runtime.driver.stopped import StoppedPartitions
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
 from transformer.catalogue import open_catalogue
 from transformer.definition_file import load_transformers
+from transformer.faults import STREAM_FAULTS
 from transformer.job.lag import UnreadStreams
 from transformer.job.planner import StreamPlanner
 from transformer.job.status import TransformStatus
@@ -43,10 +44,10 @@ def run_transformers(settings: Settings, file: Path) -> None:
         planner.check_any()
 
         def make_driver(workers: StreamingWorkers) -> BatchDriver:
-            return BatchDriver(own, planner, stop, workers, status)
+            return BatchDriver(own, planner, stop, workers, status, STREAM_FAULTS.words)
 
         with lags:
-            run_in_spark(own, [definitions], make_driver, stop, operations.beat)
+            run_in_spark(own, [definitions], make_driver, stop, operations.beat, STREAM_FAULTS.words)
 
 
 def definitions_of(settings: Settings, file: Path) -> Definitions:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from dev.verify.chaos.faults import StackFault
 from dev.verify.chaos.matrix import Action
 from materializer.fault_points import RebuildPoint, ReshardPoint
-from stream_runtime.fault_points import FaultPoint
-from transformer.fault_points import TransformPoint
+from stream_runtime.fault_points import FaultPoint, StatelessPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,7 +66,7 @@ def table() -> str:
         "",
         "| the worker dies at | what holds, and what the next task does |",
         "| --- | --- |",
-        *_rows(TransformPoint),
+        *_rows(StatelessPoint),
     ]
     return "\n".join(lines) + "\n"
 

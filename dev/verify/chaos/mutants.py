@@ -11,13 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dev.verify.chaos.matrix import Action
-from stream_runtime.fault_points import FaultPoint, Point, reach
+from stream_runtime.fault_points import FaultPoint, Point, StatelessPoint, reach
 from stream_runtime.kafka import GroupPositions, PartitionProducer, producer
 from stream_runtime.state import checkpoints
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.versions import sequence
 from tests.support.materializer.protocol_run import BATCH
-from transformer.fault_points import TransformPoint
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -135,17 +134,17 @@ MOVE_MUTANTS = tuple(each._replace(scenario="move") for each in MUTANTS[:3])
 TRANSFORM_MUTANTS = (
     Mutant(
         "the offset before the messages",
-        partial(seed_position_first, "send_offset", TransformPoint.OFFSET_SENT),
-        TransformPoint.OFFSET_SENT,
+        partial(seed_position_first, "send_offset", StatelessPoint.OFFSET_SENT),
+        StatelessPoint.OFFSET_SENT,
         Action.KILL,
     ),
     Mutant(
         "the offset after the messages",
-        partial(seed_position_last, "send_offset", TransformPoint.CHUNK_COMMITTED),
-        TransformPoint.CHUNK_COMMITTED,
+        partial(seed_position_last, "send_offset", StatelessPoint.CHUNK_COMMITTED),
+        StatelessPoint.CHUNK_COMMITTED,
         Action.KILL,
     ),
-    Mutant("no fence", seed_no_fence, TransformPoint.ALL_SENT, Action.ZOMBIE),
+    Mutant("no fence", seed_no_fence, StatelessPoint.ALL_SENT, Action.ZOMBIE),
 )
 
 

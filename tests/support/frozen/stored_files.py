@@ -17,8 +17,8 @@ from materializer.errors import RAW_FAULTS
 from materializer.planning.plan import ChangeTopic
 from materializer.planning.topic_cache import TopicCache
 from materializer.records import RawPartition
+from stream_runtime.exactly_once import committed as committed_offset
 from stream_runtime.exactly_once import position
-from stream_runtime.kafka import source_reader as transformer_kafka
 from stream_runtime.records import TopicShape
 from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.checkpointed_state import CheckpointedState
@@ -67,14 +67,14 @@ def make_positions() -> list[Vector]:
     return [
         Vector("committed", position.encode(POSITION).encode(), plain(POSITION)),
         Vector("resharding", position.encode(RESHARDING).encode(), plain(RESHARDING)),
-        Vector("transformer", transformer_kafka.metadata(SHAPE, MS // 1000, sent=True).encode(), shape),
+        Vector("transformer", committed_offset.encode(SHAPE, MS // 1000, sent=True).encode(), shape),
     ]
 
 
 def read_positions(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN401 - JSON
     text = data[name].decode()
     if name == "transformer":
-        committed = transformer_kafka._committed(
+        committed = committed_offset.decode(
             POSITION.offset, text, RAW, SHAPE, STREAM_FAULTS
         )  # raises for another shape
         assert committed.sent
@@ -160,7 +160,7 @@ def read_checkpoints(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN4
 FORMATS = (
     Format(
         "positions",
-        ("stream_runtime/exactly_once/position.py", "stream_runtime/kafka/source_reader.py"),
+        ("stream_runtime/exactly_once/position.py", "stream_runtime/exactly_once/committed.py"),
         make_positions,
         read_positions,
     ),

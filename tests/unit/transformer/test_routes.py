@@ -22,9 +22,9 @@ from transformer.rewrite import IS_NATIVE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stream_runtime.exactly_once.stateless_task import Transformed
     from transformer.definition import Transformer
     from transformer.derive import Derived
-    from transformer.records import Transformed
     from transformer.registered import Part, Registered
 
 STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'

@@ -12,11 +12,11 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_common.errors.codes import Code
-from materializer.worker import worker_loop
 from materializer.worker.worker_loop import BatchTask
 from stream_runtime.kafka import GroupPositions
 from stream_runtime.records import list_partitions
 from stream_runtime.worker import collector
+from stream_runtime.worker.loop import loops
 from stream_runtime.worker.task import Assignment
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import int_bytes, raw_record
@@ -47,8 +47,8 @@ def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path, monkeypatch: pyte
 
 def close_all() -> None:
     """Closes this process's workers, one for each group."""
-    while worker_loop._poll_loops:
-        worker_loop._poll_loops.popitem()[1].close()
+    while loops:
+        loops.popitem()[1].close()
 
 
 def plan_of(job: TableJob) -> BatchPlan:

@@ -13,6 +13,7 @@ from materializer.job.snapshot_requests import RETRY_SECONDS, WAIT_SECONDS, Snap
 from materializer.planning.plan import TableSchema, TopicPlan
 from materializer.records import RawPartition
 from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.fold_report import FoldReport
 from stream_runtime.exactly_once.report import Report
 from stream_runtime.worker.task import TaskResult
 
@@ -54,7 +55,7 @@ class Scene:
         results = []
         for number, since in enumerate(lost_ms):
             lost = {"host": since} if since else {}
-            report = Report(0, 1, 1, 0, int(since is not None), 0.1, lost_hosts=lost)
+            report = Report(0, 1, 1, 0, int(since is not None), 0.1, own=FoldReport(lost_hosts=lost))
             results.append(TaskResult(RawPartition(TOPIC, number), report, None))
         self.sent.clear()
         self.requests.follow(results, self.plan, self.known)

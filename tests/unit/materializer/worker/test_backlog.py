@@ -16,7 +16,7 @@ from materializer.fold.next_timer import next_timer_ms
 from materializer.records import RawPartition, RawRecord
 from materializer.worker.backlog import RawBacklog
 from materializer.worker.worker_loop import max_heartbeat_wait
-from stream_runtime.exactly_once.report import Report
+from stream_runtime.exactly_once.report import Report, StateReport
 from stream_runtime.records import Rest
 from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
@@ -32,7 +32,7 @@ WAIT = 60.0
 BEATEN = raw_record(b"", "heartbeat", None).value
 WRITTEN = raw_record(int_bytes(1), "row", Row((int_bytes(1),), {"a": Cell(1, b"x")})).value
 RESTING = Rest(None, None, frozenset({1}), 7)
-NOTHING_DUE = Report(0, 1, 1, 0, 1, 0.1, rest=RESTING)
+NOTHING_DUE = Report(0, 1, 1, 0, 1, 0.1, state=StateReport(rest=RESTING))
 
 
 def heartbeat(offset: int, ms: int = 0) -> RawRecord:
@@ -86,7 +86,7 @@ def test_an_added_partition_is_folded_with_its_first_message() -> None:
 def test_a_partition_with_a_new_version_is_folded_once_more() -> None:
     backlog = idle_backlog(RAW)
     for busy, due in ((True, [RAW]), (False, [])):
-        backlog.mark_folded(RAW, [], NOTHING_DUE._replace(versions=1, busy=busy), 0)
+        backlog.mark_folded(RAW, [], NOTHING_DUE._replace(state=NOTHING_DUE.state._replace(versions=1, busy=busy)), 0)
         backlog.append(RAW, [heartbeat(1)])
         assert backlog.ready_idle(1) == due
         backlog.mark_folded(RAW, backlog.first_records(RAW, 10), NOTHING_DUE, 0)
@@ -94,7 +94,7 @@ def test_a_partition_with_a_new_version_is_folded_once_more() -> None:
 
 def test_a_due_partition_is_folded_with_the_first_message_after_its_time() -> None:
     backlog = idle_backlog(RAW)
-    backlog.mark_folded(RAW, [], NOTHING_DUE._replace(rest=RESTING._replace(due_ms=5000)), 0)
+    backlog.mark_folded(RAW, [], NOTHING_DUE._replace(state=StateReport(rest=RESTING._replace(due_ms=5000))), 0)
     backlog.append(RAW, [heartbeat(1, 4999)])
     assert backlog.ready_idle(1) == []
     backlog.append(RAW, [heartbeat(2, 5000)])

@@ -19,7 +19,7 @@ from materializer.records import RawPartition, RawRecord
 from materializer.worker import watermark_feed
 from materializer.worker.backlog import RawBacklog
 from materializer.worker.watermark_feed import WatermarkFeed
-from stream_runtime.exactly_once.report import Report
+from stream_runtime.exactly_once.report import Report, StateReport
 from stream_runtime.kafka.raw_reader import Read
 from stream_runtime.records import Rest, WatermarkRecord
 from tests.support.materializer.mutants import Mutant, seed
@@ -149,7 +149,7 @@ def test_one_that_has_never_had_a_message_sleeps_until_it_has_one() -> None:
     scene.write(A)
     scene.poll(A)
     scene.backlog.mark_folded(
-        A, scene.backlog.first_records(A, 1), Report(0, 1, 1, 1, 1, 0.0, versions=1, busy=True), 0.0
+        A, scene.backlog.first_records(A, 1), Report(0, 1, 1, 1, 1, 0.0, state=StateReport(versions=1, busy=True)), 0.0
     )
     scene.feed.look_again()
     scene.feed.feed(PLANS)

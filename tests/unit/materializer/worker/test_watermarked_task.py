@@ -196,20 +196,20 @@ def test_a_version_that_stores_only_times_lets_the_raw_partition_sleep_on(tmp_pa
         finally:
             task.close()
 
-    assert fold(row(0)).busy
+    assert fold(row(0)).state.busy
     assert broker.position is not None
     assert broker.position.busy == (1, BASE_S * 1000)
     versions, ms = 0, BASE_S * 1000 + 1000
     while True:
         report = fold(watermark(1, ms // 1000 - BASE_S))
-        assert not report.busy
-        assert report.rest is not None
-        assert report.rest == broker.position.rest
-        versions += report.versions
-        if report.rest.purge_ms is None:
+        assert not report.state.busy
+        assert report.state.rest is not None
+        assert report.state.rest == broker.position.rest
+        versions += report.state.versions
+        if report.state.rest.purge_ms is None:
             break
-        assert report.rest.purge_ms > ms
-        ms = report.rest.purge_ms
+        assert report.state.rest.purge_ms > ms
+        ms = report.state.rest.purge_ms
     assert versions == 4
     assert ms - BASE_S * 1000 >= 1e9
     assert broker.position.busy == (1, BASE_S * 1000)

@@ -17,12 +17,13 @@ from materializer.records import RawPartition, RawRecord
 from materializer.worker import worker_loop
 from materializer.worker.batch_plan import BatchPlan
 from materializer.worker.local_states import LocalStates
-from materializer.worker.worker_loop import BatchTask, PollLoop, _poll_loops
+from materializer.worker.worker_loop import BatchTask, PollLoop
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.exactly_once.report import Report
 from stream_runtime.kafka.raw_reader import Read
 from stream_runtime.records import TopicShape
 from stream_runtime.state.unused import DiskUse
+from stream_runtime.worker.loop import loops
 from stream_runtime.worker.task import Assignment, Standing, TaskResult
 
 if TYPE_CHECKING:
@@ -247,9 +248,9 @@ def test_an_error_of_kafka_in_one_fold(scene: Scene) -> None:
 def test_what_was_folded_before_the_error_counts(scene: Scene) -> None:
     scene.run(A, B, C, seconds=0)
     scene.loop._results = {}
-    scene.loop._poll_and_fold(scene.plan, Assignment((A, B, C), 1000, 0))
+    scene.loop.poll_and_process(scene.plan, Assignment((A, B, C), 1000, 0))
     scene.open.broken[B] = error(Code.STATE_DAMAGED)
-    scene.loop._poll_and_fold(scene.plan, Assignment((A, B, C), 1000, 0))
+    scene.loop.poll_and_process(scene.plan, Assignment((A, B, C), 1000, 0))
     result = scene.loop._results[B]
     assert result.report is not None
     assert (result.report.messages, result.error is None) == (1, False)
@@ -291,10 +292,10 @@ def test_an_error_of_the_loop_itself_is_sparks_and_another_try_begins_with_a_new
     key = scene.plan.kafka, scene.plan.materializer.group_id
     closed = []
     broken: Any = type("Broken", (), {"run_batch": None, "close": lambda _: closed.append(1)})()
-    _poll_loops[key] = broken
+    loops[key] = broken
     with pytest.raises(TypeError):
         BatchTask(scene.plan)(Assignment((A,), 1, 0.0))
-    assert (closed, key in _poll_loops) == ([1], False)
+    assert (closed, key in loops) == ([1], False)
 
 
 def test_only_the_raw_partition_whose_state_is_fetched_waits() -> None:
@@ -356,7 +357,7 @@ def test_a_state_that_came_after_its_raw_partition_had_moved_away_counts_for_not
 
 def test_one_report_says_what_the_states_take_on_the_machine() -> None:
     scene = Scene()
-    found = [result.report.disk for _ in range(5) for result in scene.run().values() if result.report is not None]
+    found = [result.report.state.disk for _ in range(5) for result in scene.run().values() if result.report is not None]
     assert [disk for disk in found if disk is not None] == [DiskUse("here", 1, 2, 3)]
 
 

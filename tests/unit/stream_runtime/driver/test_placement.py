@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from materializer.records import RawPartition
 from stream_runtime.driver.placement import Load, Placement
-from stream_runtime.exactly_once.report import NOTHING_DONE
+from stream_runtime.exactly_once.report import NOTHING_DONE, StateReport
 from stream_runtime.worker.task import TaskResult
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ class Scene:
             results = [
                 TaskResult(
                     each,
-                    NOTHING_DONE._replace(chunks=1, seconds=load.seconds * seconds, state_bytes=load.state_bytes),
+                    NOTHING_DONE._replace(
+                        chunks=1, seconds=load.seconds * seconds, state=StateReport(load.state_bytes)
+                    ),
                     None,
                 )
                 for each, load in self.loads.items()

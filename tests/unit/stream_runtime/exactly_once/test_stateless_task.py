@@ -6,16 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cdc_common.errors.codes import CdcError, Code
-from stream_runtime.kafka.source_reader import Committed
+from stream_runtime.exactly_once.commits import KafkaCommits
+from stream_runtime.exactly_once.committed import Committed
+from stream_runtime.exactly_once.stateless_task import StatelessSettings, StatelessTask, Transformed
 from stream_runtime.records import Message, SourceRecord, TopicShape
-from transformer.job.partition_task import PartitionTask, TaskSettings
-from transformer.records import Transformed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HOUR = 3600.0
-SETTINGS = TaskSettings(chunk_bytes=1000, chunk_messages=3, refresh_seconds=12 * HOUR)
+SETTINGS = StatelessSettings(chunk_bytes=1000, chunk_messages=3, refresh_seconds=12 * HOUR)
 BAD = b"bad"
 
 
@@ -50,7 +50,7 @@ class Scene:
         self.now = 1000.0 * HOUR
         self.transactions = Transactions()
         shape = TopicShape(2, "the-id")
-        self.task = PartitionTask(self.transactions, shape, SETTINGS, committed, lambda: self.now)
+        self.task = StatelessTask(KafkaCommits(self.transactions, shape), SETTINGS, committed, lambda: self.now)
 
     def process(self, records: Sequence[SourceRecord], following: int) -> CdcError | None:
         return self.task.process(records, following, transform).error
@@ -85,7 +85,7 @@ def test_a_chunk_is_a_transaction_and_the_last_one_goes_to_the_end() -> None:
 
 def test_a_chunk_ends_with_its_bytes() -> None:
     scene = Scene()
-    done = scene.task.process(records(0, 1, size=1000), 2, transform)
+    done = scene.task.process(records(0, 1, size=1000), 2, transform).report
     assert (done.messages, done.native, done.chunks) == (2, 2, 2)
     assert [offset for _, offset in scene.transactions.committed] == [1, 2]
 
@@ -96,10 +96,10 @@ def test_what_is_before_a_bad_message_is_committed_and_nothing_after_it() -> Non
     done = scene.task.process(given, 7, transform)
     assert scene.transactions.committed == [([b"k0", b"k1"], 5)]
     assert done.error is not None
-    assert (done.first, done.end, done.messages) == (0, 5, 2)
+    assert (done.report.first, done.report.end, done.report.messages) == (0, 5, 2)
     again = scene.task.process([SourceRecord(BAD, None, 5)], 6, transform)
     assert again.error is not None
-    assert (again.end, again.messages) == (5, 0)
+    assert (again.report.end, again.report.messages) == (5, 0)
     assert len(scene.transactions.committed) == 1
 
 
