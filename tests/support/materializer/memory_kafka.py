@@ -33,7 +33,7 @@ class MemoryKafka:
         self._now = itertools.count(1_700_000_000_000)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        for module in ("commands.reshard.reshard", "job.wiring"):
+        for module in ("commands.reshard.reshard", "worker.wiring"):
             patch.setattr(f"materializer.{module}.PartitionProducer", self.producer)
         for module in ("commands.reshard.folds", "commands.reshard.survey", "commands.reshard.backlog"):
             patch.setattr(f"materializer.{module}.read_raw", self.read_raw)

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from cdc_common.errors.codes import CdcError, Code
 from dev.verify.chaos.child import start
 from dev.verify.chaos.matrix import MESSAGES, make_setup, produce
-from materializer.worker import wiring
+from materializer import checkpoint_location
 from materializer.worker.open_partitions import OpenPartitions
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, FaultPoint
@@ -290,7 +290,7 @@ def test_a_changelog_that_takes_longer_than_the_transaction_has_changes_nothing(
 
     with monkeypatch.context() as slow:
         slow.setattr(ObjectStore, "write_all", hang)
-        slow.setattr(wiring, "_UPLOAD_SHARE", share)
+        slow.setattr(checkpoint_location, "_UPLOAD_SHARE", share)
         problem = "CDC-071 .* longer than 2 s" if share < 1 else Code.TRANSACTION_EXPIRED.text
         with pytest.raises((CdcError, TimeoutError), match=problem):
             setup.run(transaction_timeout_seconds=2)
