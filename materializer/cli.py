@@ -8,8 +8,8 @@ import click
 
 from cdc_common.program.cli import Program, check_table
 from cdc_common.program.compiled import warn_if_not_compiled
-from materializer.commands.job_cli import add_job_commands, operations_flags
 from materializer.settings import Settings
+from stream_runtime.commands.job_cli import add_job_commands, operations_flags
 
 main = Program(
     "cassandra-materializer",
@@ -45,7 +45,7 @@ def run(settings: Settings) -> None:
 
     Example: cassandra-materializer run --config /etc/cdc.toml
     """
-    from materializer.job.spark import run_job  # noqa: PLC0415 - --help and config need no PySpark
+    from materializer.job.run import run_job  # noqa: PLC0415 - --help and config need no PySpark
 
     warn_if_not_compiled()
     run_job(settings)
@@ -103,9 +103,10 @@ def resend(settings: Settings, table: str, *, yes: bool) -> None:
     Example: cassandra-materializer resend shop.orders --yes
     """
     from materializer.commands.resend import resend_table  # noqa: PLC0415
-    from materializer.kafka import command_errors  # noqa: PLC0415
+    from materializer.errors import RAW_FAULTS  # noqa: PLC0415
+    from stream_runtime.kafka import command_errors  # noqa: PLC0415
 
-    with command_errors(f"resend {table}"):
+    with command_errors(f"resend {table}", RAW_FAULTS):
         resend_table(settings, table, is_confirmed=yes, say=click.echo)
 
 

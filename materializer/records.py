@@ -1,4 +1,4 @@
-"""What passes between the rooms: raw partitions, their records, decoded updates, and messages to send."""
+"""What passes between the rooms: raw partitions, their records and decoded updates."""
 
 from __future__ import annotations
 
@@ -8,23 +8,12 @@ from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, RangeTom
 from cassandra_storage.formats.rows.row import Row
 from cdc_common.messages.changes import Source
 from cdc_common.messages.raw import RawMessage
+from stream_runtime.errors import ValueFreeError
+from stream_runtime.records import Record, SourcePartition
 
-
-class RawPartition(NamedTuple):
-    """A partition of a raw topic: the unit of state."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
-class TopicShape(NamedTuple):
-    """A raw topic's number of raw partitions, and its id: a topic that is deleted and created again has another id."""
-
-    partitions: int
-    topic_id: str
+# A partition of a raw topic: the unit of state.
+RawPartition: TypeAlias = SourcePartition
+RawRecord: TypeAlias = Record
 
 
 # cdc_common.messages.changes.RowChange; cdc_native.fold.changes.EncodedChange if the core has written the message.
@@ -34,23 +23,6 @@ Change: TypeAlias = Any
 # snapshot's row image has the largest timestamp that there is, then its place in the snapshot.
 Order: TypeAlias = tuple[int, bytes, int, int, int]
 SNAPSHOT_TIMESTAMP = 2**63 - 1
-
-
-class RawRecord(NamedTuple):
-    """A Kafka record of one raw partition; `timestamp_ms` is the broker's (LogAppendTime)."""
-
-    key: bytes
-    value: bytes
-    offset: int
-    timestamp_ms: int
-
-
-class WatermarkRecord(RawRecord):
-    """A heartbeat that a worker has made of a publisher's watermark. It is no message of the raw partition: all of
-    those before `offset` must be folded before it, and none after it is skipped by it.
-    """
-
-    __slots__ = ()
 
 
 class Arrival(NamedTuple):
@@ -84,34 +56,9 @@ class RowUpdate(NamedTuple):
     is_snapshot: bool = False
 
 
-class UnreadableError(Exception):
+class UnreadableError(ValueFreeError):
     """A raw message that can't be read; `reason` contains no row values."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-class Rest(NamedTuple):
-    """While a raw partition rests, a watermark changes nothing in its state, and it need not be folded.
-
-    due_ms: the first time of raw messages at which any watermark makes the fold emit or store something; None: no time.
-    purge_ms: the first time at which a fold may purge something, or end what waits for publishers; None: no time.
-    hosts: the CRC-32 of each publisher's host id that the state knows. Another publisher's watermark must be stored.
-    rules: a hash of the schemas and settings under which this holds.
-    """
-
-    due_ms: int | None
-    purge_ms: int | None
-    hosts: frozenset[int]
-    rules: int
-
-
-class Message(NamedTuple):
-    """A message to send; `value` None is a tombstone."""
-
-    topic: str
-    partition: int
-    key: bytes
-    value: bytes | None
-    headers: tuple[tuple[str, bytes], ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cdc_common.program.cli import Program
-from materializer.commands.job_cli import add_job_commands, operations_flags
+from stream_runtime.commands.job_cli import add_job_commands, operations_flags
 from transformer.settings import Settings
 
 main = Program(
@@ -65,4 +65,9 @@ def _status_text(status: dict[str, Any]) -> str:
     return text(status)
 
 
-add_job_commands(main, "transformer", _status_text, partitions="TRANSFORMER/TOPIC-PARTITION")
+add_job_commands(
+    main,
+    "transformer",
+    _status_text,
+    partitions="TRANSFORMER/TOPIC-PARTITION",
+)

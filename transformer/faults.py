@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError, Code
+from stream_runtime.faults import Faults
+from stream_runtime.words import Words
 from transformer.definition_file import place
 
 if TYPE_CHECKING:
-    from materializer.records import RawPartition, TopicShape
+    from stream_runtime.records import SourcePartition, TopicShape
     from transformer.definition import Transformer
     from transformer.errors import StepError
 
 
-def message_refused(transformer: Transformer, partition: RawPartition, offset: int, reason: str) -> CdcError:
+def message_refused(transformer: Transformer, partition: SourcePartition, offset: int, reason: str) -> CdcError:
     """Return CdcError(TRANSFORM_FAILED) for a message. partition: of Kafka."""
     return CdcError(
         Code.TRANSFORM_FAILED,
@@ -32,31 +34,7 @@ def step_does_not_fit(transformer: Transformer, topic: str, error: StepError) ->
     )
 
 
-def source_changed(topic: str, known: TopicShape, now: TopicShape) -> CdcError:
-    """Return CdcError(TRANSFORM_SOURCE) for a changed source topic. known, now: two shapes that differ."""
-    problem = f"has {now.partitions} partitions now; it had {known.partitions}"
-    if known.topic_id != now.topic_id:
-        problem = "was deleted and recreated"
-    return CdcError(
-        Code.TRANSFORM_SOURCE,
-        f"The source topic {topic} {problem}.",
-        "Keys may have moved, or messages are lost. Give the transformer another name and another target: it reads the "
-        "topic from the beginning then.",
-    )
-
-
-def messages_deleted(partition: RawPartition, offset: int) -> CdcError:
-    """Return CdcError(TRANSFORM_SOURCE) for messages that were deleted before they were read."""
-    return CdcError(
-        Code.TRANSFORM_SOURCE,
-        f"The messages of {partition} from offset {offset} on were deleted before they were read, or the topic was "
-        "recreated.",
-        "Raise the topic's retention. To continue with what is there, reset the group's offset to the earliest "
-        "(kafka-consumer-groups --reset-offsets); to be complete, use another transformer name and another target.",
-    )
-
-
-def published_already(group: str, partition: RawPartition, target: str) -> CdcError:
+def published_already(group: str, partition: SourcePartition, target: str) -> CdcError:
     """Return CdcError(TRANSFORM_REPEATED) for a target with messages that the group has not sent."""
     return CdcError(
         Code.TRANSFORM_REPEATED,
@@ -76,3 +54,32 @@ def target_partitions(topic: str, found: int, wanted: int, source: str) -> CdcEr
         "would be in different order.",
         "Delete the target topic, which the transformer creates, or choose another target.",
     )
+
+
+class StreamFaults(Faults):
+    """The errors of source partitions."""
+
+    words = Words("transformer", "partition", "source topic", "transform", "transformed")
+
+    def topic_changed(self, topic: str, known: TopicShape, now: TopicShape) -> CdcError:
+        problem = f"has {now.partitions} partitions now; it had {known.partitions}"
+        if known.topic_id != now.topic_id:
+            problem = "was deleted and recreated"
+        return CdcError(
+            Code.TRANSFORM_SOURCE,
+            f"The source topic {topic} {problem}.",
+            "Keys may have moved, or messages are lost. Give the transformer another name and another target: it reads "
+            "the topic from the beginning then.",
+        )
+
+    def messages_deleted(self, partition: SourcePartition, offset: int) -> CdcError:
+        return CdcError(
+            Code.TRANSFORM_SOURCE,
+            f"The messages of {partition} from offset {offset} on were deleted before they were read, or the topic was "
+            "recreated.",
+            "Raise the topic's retention. To continue with what is there, reset the group's offset to the earliest "
+            "(kafka-consumer-groups --reset-offsets); to be complete, use another transformer name and another target.",
+        )
+
+
+STREAM_FAULTS = StreamFaults()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cdc_common.errors.codes import CdcError
 from cdc_common.settings import KafkaSettings, RegistrySettings
-from materializer.records import Message, RawPartition, TopicShape
+from stream_runtime.records import SourcePartition, TopicShape
 from transformer.definition import Transformer
 from transformer.settings import TransformerSettings
 
@@ -19,17 +18,6 @@ class SourceRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     offset: int
-
-
-class Transformed(NamedTuple):
-    """The messages of the records before the one that cannot be transformed now, and why it cannot.
-
-    native: how many of them the native core has made.
-    """
-
-    messages: Sequence[Message]
-    error: CdcError | None = None
-    native: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +68,6 @@ def stream_name(transformer: Transformer, topic: str) -> str:
     return f"{transformer.name}/{topic}"
 
 
-def kafka_partition(partition: RawPartition) -> RawPartition:
+def kafka_partition(partition: SourcePartition) -> SourcePartition:
     """The partition of Kafka that is one of a stream."""
-    return RawPartition(partition.topic.partition("/")[2], partition.partition)
+    return SourcePartition(partition.topic.partition("/")[2], partition.partition)

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The body of a changelog in one buffer.
 
-Python oracle: materializer.store.changelog.encode.
+Python oracle: stream_runtime.state.changelog.encode.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t

@@ -22,9 +22,9 @@ from dev.bench.raw_load import LOADS, make_messages
 from dev.bench.results import Figures, medians, report
 from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord
-from materializer.store.changelog import Changelog, Head
-from materializer.store.rocksdb import open_local_store
-from materializer.store.versions import next_version
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.versions import next_version
 from tests.support.materializer.raw_builder import catalog_of
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from dev.local_stack.process.processes import ChildProcess
 from dev.local_stack.servers import programs
 from dev.local_stack.servers.kafka import KafkaBroker
 from dev.local_stack.servers.spark_cluster import spark_home
-from materializer.kafka import GroupPositions
 from materializer.records import RawPartition
+from stream_runtime.kafka import GroupPositions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

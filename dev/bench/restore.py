@@ -29,12 +29,12 @@ import psutil
 from dev.bench.results import medians, report
 from dev.local_stack.servers.s3 import BUCKET, ENVIRONMENT, REGION, S3Server
 from materializer.records import RawPartition
-from materializer.store.bulk_load import BulkLoad
-from materializer.store.changelog import Head
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.object_store import ObjectStore
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_local_store
+from stream_runtime.state.bulk_load import BulkLoad
+from stream_runtime.state.changelog import Head
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.restore import restore
+from stream_runtime.state.rocksdb import open_local_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ GROUP = "bench"
 VERSION = "0000000001-00000000"
 VALUE_BYTES = 400
 MB = 1_000_000
-AT_ONCE = 4  # raw partitions, as materializer.job.local_states
+AT_ONCE = 4  # raw partitions, as materializer.worker.local_states
 OURS = Path(__file__).resolve().parents[2]
 
 

@@ -31,24 +31,25 @@ from cdc_common.settings import KafkaSettings
 from dev.bench.hot_paths import SCHEMA_ID, raw_message
 from dev.bench.raw_forms import EPOCH, Case, compress, own_columns, record_batches, table_of, value_of
 from dev.bench.state import RAW, Swallow
-from materializer.exactly_once.partition_task import PartitionTask
-from materializer.exactly_once.position import Position
-from materializer.exactly_once.resources import Resources
-from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
-from materializer.job.wiring import state_settings, task_settings
+from materializer.planning.plan import ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawRecord
 from materializer.settings import MaterializerSettings
-from materializer.store.checkpointed_state import CheckpointedState
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.object_store import ObjectStore
-from materializer.store.rocksdb import open_local_store
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.wiring import state_settings, task_settings
+from stream_runtime.exactly_once.partition_task import PartitionTask
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.exactly_once.resources import Resources
+from stream_runtime.state.checkpointed_state import CheckpointedState
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.rocksdb import open_local_store
 from tests.support.cassandra_storage.update_builder import write_update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cassandra_storage.formats.schema.tables import ColumnMetadata
-    from materializer.records import Message
+    from stream_runtime.records import Message
 
 TABLE = table_of(Case(columns=5, written=5, batch=1))
 UPDATED = (TABLE.regular_columns[0], TABLE.regular_columns[3])

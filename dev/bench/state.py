@@ -24,30 +24,32 @@ from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings
-from materializer.exactly_once.partition_task import PartitionTask
-from materializer.exactly_once.position import Position
-from materializer.exactly_once.resources import Resources
 from materializer.fold.chunk import fold_chunk
-from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
-from materializer.job.wiring import state_settings, task_settings
+from materializer.planning.plan import ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
 from materializer.rows.keys import FACTS_SECTION, PARTITION, ROWS_SECTION, partition_prefix
 from materializer.rows.partition_state import decode_facts, encode_facts
 from materializer.settings import MaterializerSettings
-from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpointed_state import CheckpointedState
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.object_store import ObjectStore
-from materializer.store.rocksdb import LocalStore, open_local_store
-from materializer.store.versions import next_version
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.wiring import state_settings, task_settings
+from stream_runtime.exactly_once.partition_task import PartitionTask
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.exactly_once.resources import Resources
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.checkpointed_state import CheckpointedState
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.rocksdb import LocalStore, open_local_store
+from stream_runtime.state.versions import next_version
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import TABLE, catalog_of, int_bytes, raw_record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from materializer.exactly_once.processor import Processor
-    from materializer.records import Message, RawRecord
+    from materializer.records import RawRecord
+    from materializer.worker.raw_processor import RawProcessor
+    from stream_runtime.records import Message
 
 RAW = RawPartition("bench.raw.shop.orders", 0)
 ROUNDS = 5
@@ -106,7 +108,7 @@ class Swallow:
 
     def abandon(self) -> None: ...
 
-    # materializer.kafka.GroupPositions
+    # stream_runtime.kafka.GroupPositions
     def read(self, partitions: Collection[RawPartition], /) -> dict[RawPartition, Position | None]:
         return dict.fromkeys(partitions, self.position)
 
@@ -151,7 +153,7 @@ def _measure(case: Case, updates: int, *, profile: bool) -> float:
 
 
 @contextmanager
-def _task(case: Case, folder: Path) -> Iterator[tuple[PartitionTask, Swallow, Processor]]:
+def _task(case: Case, folder: Path) -> Iterator[tuple[PartitionTask, Swallow, RawProcessor]]:
     settings = MaterializerSettings(checkpoint_location=str(folder / "checkpoint"), state_directory=folder / "state")
     schema = TableSchema(message_key(TABLE)[:16], message_key(TABLE)[16:], to_json(TABLE))
     plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 8, 1, 2),))

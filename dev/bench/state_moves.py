@@ -18,27 +18,28 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.exactly_once.chunks import ChunkSettings
-from materializer.exactly_once.partition_task import PartitionTask, TaskSettings
-from materializer.exactly_once.position import Position
-from materializer.exactly_once.processor import Processor
-from materializer.exactly_once.resources import Resources
 from materializer.fold.result import ChunkResult
-from materializer.records import RawPartition, RawRecord, TopicShape
-from materializer.store.checkpointed_state import CheckpointedState
-from materializer.store.checkpoints import CheckpointStore, RetentionSettings
-from materializer.store.object_store import ObjectStore
-from materializer.store.rocksdb import open_local_store
-from materializer.store.snapshots import StateSettings
+from materializer.records import RawPartition, RawRecord
+from materializer.worker.raw_processor import RawProcessor
+from stream_runtime.exactly_once.chunks import ChunkSettings
+from stream_runtime.exactly_once.partition_task import PartitionTask, TaskSettings
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.exactly_once.resources import Resources
+from stream_runtime.records import TopicShape
+from stream_runtime.state.checkpointed_state import CheckpointedState
+from stream_runtime.state.checkpoints import CheckpointStore, RetentionSettings
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.snapshots import StateSettings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
     from cdc_common.messages.changes import RowChange
-    from materializer.records import Message
-    from materializer.rows.overlay import StateReader
-    from materializer.store.download import Download
+    from stream_runtime.records import Message
+    from stream_runtime.state.download import Download
+    from stream_runtime.state.reader import StateReader
 
 PARTITION = RawPartition("bench", 0)
 VALUE_BYTES = 200
@@ -116,12 +117,12 @@ class HandedOver:
 
     def abandon(self) -> None: ...
 
-    # materializer.kafka.GroupPositions
+    # stream_runtime.kafka.GroupPositions
     def read(self, partitions: Collection[RawPartition], /) -> dict[RawPartition, Position | None]:
         return dict.fromkeys(partitions, self.position)
 
 
-class Updates(Processor):
+class Updates(RawProcessor):
     """Each message is a row's new value; nothing comes out. `first_fold`: when the first chunk was folded."""
 
     shape = TopicShape(1, "")
@@ -147,7 +148,7 @@ def take_turn(turn: Turn, location: str, folder: Path, total: int) -> Cost:
         CheckpointStore(store, "bench", PARTITION),
         StateSettings(turn.snapshot_every, RetentionSettings(100, 3600)),
     )
-    settings = TaskSettings(ChunkSettings(1 << 40, turn.rows, 3600), 1e15)
+    settings = TaskSettings(ChunkSettings(1 << 40, turn.rows, 3600))
     task = PartitionTask(PARTITION, Resources(transactions, transactions, state), settings)
     start = turn.position.offset if turn.position else 0
     for number in range(turn.transactions):  # each of them a micro-batch

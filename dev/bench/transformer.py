@@ -16,13 +16,13 @@ import click
 from cdc_common.messages import wire
 from dev.bench.avro import encoded
 from dev.bench.results import report
-from materializer.records import TopicShape
+from stream_runtime.records import SourceRecord, TopicShape
 from tests.support.cdc_native.envelopes import ENVELOPE, envelope
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import KEY, TOPIC
 from transformer.job.routes import Routes
-from transformer.records import SourceRecord, Stream
+from transformer.records import Stream
 
 if TYPE_CHECKING:
     from materializer.records import RawPartition

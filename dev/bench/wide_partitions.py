@@ -37,10 +37,10 @@ from cdc_common.messages.envelope import ChangeEncoder
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import CONTINUATION, SHOWN
 from materializer.rows.settings import FoldSettings
-from materializer.store import changelog
-from materializer.store.changelog import Changelog, Head
-from materializer.store.rocksdb import LocalStore, open_local_store
-from materializer.store.versions import next_version
+from stream_runtime.state import changelog
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.rocksdb import LocalStore, open_local_store
+from stream_runtime.state.versions import next_version
 from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 

@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 FOLDER = "BENCH_STEPS"
-_TRIGGER = "materializer.job.worker_loop"
+_TRIGGER = "materializer.worker.worker_loop"
 _WRITE_SECONDS = 1.0
 SETTLE_SECONDS = 2 * _WRITE_SECONDS + 1.0  # after which an idle worker has written its sums: a batch takes a second
 STEPS = (
-    ("consume", "materializer.kafka.raw_reader", "RawReader.read"),
-    ("backlog", "materializer.job.backlog", "RawBacklog.append"),
-    ("backlog", "materializer.job.backlog", "RawBacklog.mark_folded"),
-    ("topic check", "materializer.job.worker_loop", "PollLoop._check_topics"),
-    ("chunks", "materializer.job.open_partitions", "OpenPartitions.process"),
-    ("position", "materializer.exactly_once.partition_task", "PartitionTask._read_position"),
+    ("consume", "stream_runtime.kafka.raw_reader", "RawReader.read"),
+    ("backlog", "materializer.worker.backlog", "RawBacklog.append"),
+    ("backlog", "materializer.worker.backlog", "RawBacklog.mark_folded"),
+    ("topic check", "materializer.worker.worker_loop", "PollLoop._check_topics"),
+    ("chunks", "materializer.worker.open_partitions", "OpenPartitions.process"),
+    ("position", "stream_runtime.exactly_once.partition_task", "PartitionTask._read_position"),
     ("decode", "materializer.fold.chunk_fold", "decode_plain"),
     ("sort", "materializer.fold.chunk", "in_order"),
     ("reads", "materializer.rows.overlay", "Overlay.prefetch"),
-    ("fold", "materializer.job.processor", "TableProcessor.fold"),
-    ("produce", "materializer.exactly_once.committer", "Committer.commit_chunk"),
-    ("changelog", "materializer.store.checkpointed_state", "CheckpointedState.store_changelog"),
-    ("changelog", "materializer.store.checkpoints", "CheckpointStore.write_changelog"),
-    ("commit", "materializer.exactly_once.committer", "Committer._commit"),
-    ("apply", "materializer.store.rocksdb", "LocalStore.apply"),
-    ("snapshot", "materializer.store.checkpointed_state", "CheckpointedState.store_snapshot_if_due"),
-    ("batch", "materializer.job.worker_loop", "PollLoop.run_batch"),
+    ("fold", "materializer.worker.processor", "TableProcessor.fold"),
+    ("produce", "stream_runtime.exactly_once.committer", "Committer.commit_chunk"),
+    ("changelog", "stream_runtime.state.checkpointed_state", "CheckpointedState.store_changelog"),
+    ("changelog", "stream_runtime.state.checkpoints", "CheckpointStore.write_changelog"),
+    ("commit", "stream_runtime.exactly_once.committer", "Committer._commit"),
+    ("apply", "stream_runtime.state.rocksdb", "LocalStore.apply"),
+    ("snapshot", "stream_runtime.state.checkpointed_state", "CheckpointedState.store_snapshot_if_due"),
+    ("batch", "materializer.worker.worker_loop", "PollLoop.run_batch"),
 )
 
 

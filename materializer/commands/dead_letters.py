@@ -15,11 +15,12 @@ from materializer.commands.stored_partitions import read_positions
 from materializer.errors import no_raw_topic
 from materializer.fold.row_updates import decode_record, read_update
 from materializer.job.planner import raw_topic_pattern
-from materializer.job.processor import table_catalog
-from materializer.job.table_schemas import read_table_schemas
-from materializer.kafka import Topics, send_all
 from materializer.output.dead_letters import unresolved_dead_letters
-from materializer.records import Message, RawRecord, UnreadableError
+from materializer.planning.table_schemas import read_table_schemas
+from materializer.records import RawRecord, UnreadableError
+from materializer.worker.processor import table_catalog
+from stream_runtime.kafka import Topics, send_all
+from stream_runtime.records import Message
 
 if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings

@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import raw_topic
+from materializer.checkpoint_location import object_store
 from materializer.commands.reshard.survey import read_raw_topic
 from materializer.commands.stored_partitions import restored
-from materializer.exactly_once.position import check_no_command
-from materializer.job.topic_finder import topics_of_table
-from materializer.job.wiring import object_store
-from materializer.kafka import GroupPositions, PartitionProducer, Topics
+from materializer.errors import RAW_FAULTS
+from materializer.planning.topic_finder import topics_of_table
 from materializer.rows.topic_ids import resend_writes
-from materializer.store.changelog import Changelog
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.versions import NOTHING, next_version
+from stream_runtime.exactly_once.position import check_no_command
+from stream_runtime.kafka import GroupPositions, PartitionProducer, Topics
+from stream_runtime.state.changelog import Changelog
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.versions import NOTHING, next_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from materializer.exactly_once.position import Position
     from materializer.records import RawPartition
     from materializer.settings import Settings
-    from materializer.store.changelog import Head
+    from stream_runtime.exactly_once.position import Position
+    from stream_runtime.state.changelog import Head
 
 _TRIES = 5  # the job's worker may take a raw partition back while it is marked
 
@@ -44,7 +45,7 @@ class Resend:
         self._name = raw_topic(settings.kafka.topic_prefix, self._keyspace, self._table)
         self._say = say
         self._store = object_store(settings.materializer)
-        self._positions = GroupPositions(self._kafka, self._group)
+        self._positions = GroupPositions(self._kafka, self._group, RAW_FAULTS)
 
     def describe(self) -> None:
         """Say what would be sent again. Nothing is changed."""
@@ -70,7 +71,7 @@ class Resend:
             if position is None or position.version == NOTHING:
                 producer.abandon()
                 return False
-            check_no_command(position, raw_partition)
+            check_no_command(position, raw_partition, RAW_FAULTS)
             try:
                 self._commit(producer, raw_partition, position, ids)
             except CdcError as error:
@@ -83,7 +84,7 @@ class Resend:
     def _commit(
         self, producer: PartitionProducer, raw_partition: RawPartition, position: Position, ids: Mapping[str, str]
     ) -> None:
-        checkpoints = CheckpointStore(self._store, self._group, raw_partition)
+        checkpoints = CheckpointStore(self._store, self._group, raw_partition, RAW_FAULTS)
         version = next_version(position.version)
         head = self._head(checkpoints, raw_partition, position)._replace(version=version, offset=position.offset)
         changelog = Changelog(head, position.version, position.offset, resend_writes(ids))

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from materializer.checkpoint_location import object_store
 from materializer.commands.stored_partitions import describe_place, list_stored_partitions, read_positions, restored
-from materializer.exactly_once.position import Position
-from materializer.job.wiring import object_store
-from materializer.kafka import Topics
+from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition
 from materializer.rows.published import read_published
-from materializer.store.checkpoints import CheckpointStore
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.kafka import Topics
+from stream_runtime.state.checkpoints import CheckpointStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,7 @@ def _read_states(settings: Settings, *, with_topics: bool) -> Iterator[StoredSta
     counts = topics.partition_counts()
     bounds = topics.bounds([each for each in raw_partitions if each.partition < counts.get(each.topic, 0)])
     for raw_partition in raw_partitions:
-        changelogs, snapshots, files = CheckpointStore(store, group, raw_partition).entries()
+        changelogs, snapshots, files = CheckpointStore(store, group, raw_partition, RAW_FAULTS).entries()
         position = positions.get(raw_partition)
         yield StoredState(
             raw_partition,

@@ -20,9 +20,7 @@ from materializer.fold.repairs import Repair, read_repairs
 from materializer.fold.schema_change import read_shown, shown_schema
 from materializer.fold.snapshots import SnapshotProgress, read_snapshots
 from materializer.fold.truncations import TruncationState, read_truncations
-from materializer.job.processor import table_catalog
-from materializer.job.table_schemas import read_table_schemas
-from materializer.kafka import Topics
+from materializer.planning.table_schemas import read_table_schemas
 from materializer.records import RawPartition
 from materializer.rows.keys import (
     FACTS_SECTION,
@@ -37,6 +35,8 @@ from materializer.rows.partition_state import decode_facts
 from materializer.rows.range_tombstones import decode_range
 from materializer.rows.row_codec import RowCodec
 from materializer.rows.row_columns import with_dropped_columns
+from materializer.worker.processor import table_catalog
+from stream_runtime.kafka import Topics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cassandra_storage.formats.types.marshal import CqlType
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import StateReader
     from materializer.settings import Settings
+    from stream_runtime.state.reader import StateReader
 
 _INTEGERS = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from cdc_common.errors.codes import CdcError, Code
+from materializer.checkpoint_location import object_store
 from materializer.commands.stored_partitions import describe_place, list_stored_partitions, read_positions
-from materializer.job.wiring import object_store
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.object_store import MissingFileError
-from materializer.store.versions import NOTHING, MissingVersionError, plan_restore
+from materializer.errors import RAW_FAULTS
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.object_store import MissingFileError
+from stream_runtime.state.versions import NOTHING, MissingVersionError, plan_restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,7 +61,7 @@ def verify_states(settings: Settings, names: Sequence[str]) -> None:
     damaged = 0
     for raw_partition in raw_partitions:
         position = read_positions(settings, [raw_partition])[raw_partition]  # of now: the job deletes old versions
-        verdict = verify_state(CheckpointStore(store, group, raw_partition), position and position.version)
+        verdict = verify_state(CheckpointStore(store, group, raw_partition, RAW_FAULTS), position and position.version)
         damaged += bool(verdict.problems)
         _print_verdict(raw_partition, verdict)
     if damaged:

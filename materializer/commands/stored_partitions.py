@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError, Code
-from materializer.job.wiring import object_store
-from materializer.kafka import GroupPositions, driver_errors
+from materializer.checkpoint_location import object_store
+from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_local_store
+from stream_runtime.kafka import GroupPositions, driver_errors
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.restore import restore
+from stream_runtime.state.rocksdb import open_local_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from materializer.exactly_once.position import Position
     from materializer.settings import MaterializerSettings, Settings
-    from materializer.store.object_store import ObjectStore
-    from materializer.store.rocksdb import LocalStore
+    from stream_runtime.exactly_once.position import Position
+    from stream_runtime.state.object_store import ObjectStore
+    from stream_runtime.state.rocksdb import LocalStore
 
 
 def describe_place(settings: MaterializerSettings) -> str:
@@ -39,7 +40,7 @@ def read_positions(settings: Settings, raw_partitions: list[RawPartition]) -> di
     """The group's committed positions, as they are now. CdcError if another program has committed one."""
     group = settings.materializer.group_id
     with driver_errors(f"read the offsets of the group {group}"):
-        return GroupPositions(settings.kafka, group, stable=False).read(raw_partitions)
+        return GroupPositions(settings.kafka, group, RAW_FAULTS, stable=False).read(raw_partitions)
 
 
 @contextmanager
@@ -47,7 +48,9 @@ def restored(settings: Settings, raw_partition: RawPartition, position: Position
     """The state at that position, in a temporary folder that has room for its snapshot; at a later one if the job has
     deleted that version since. CdcError if it is damaged.
     """
-    checkpoints = CheckpointStore(object_store(settings.materializer), settings.materializer.group_id, raw_partition)
+    checkpoints = CheckpointStore(
+        object_store(settings.materializer), settings.materializer.group_id, raw_partition, RAW_FAULTS
+    )
     temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
     with temporary as folder, closing(open_local_store(Path(folder))) as state:
         while True:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from materializer.fold.table_runs import TableRun
     from materializer.records import RawRecord, RowUpdate
     from materializer.rows.catalog import SchemaId, TableCatalog
-    from materializer.rows.overlay import StateReader
+    from stream_runtime.state.reader import StateReader
 
 
 def fold_chunk(

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from materializer.fold.table_runs import TableRun
     from materializer.records import Arrival, Change, RawRecord
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
+    from stream_runtime.state.reader import StateReader
 
 
 class ChunkFold(ABC):

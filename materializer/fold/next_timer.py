@@ -15,7 +15,7 @@ from materializer.rows.keys import (
 )
 
 if TYPE_CHECKING:
-    from materializer.rows.overlay import StateReader
+    from stream_runtime.state.reader import StateReader
 
 
 def next_timer_ms(state: StateReader, reorder_ms: int) -> int | None:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from materializer.records import Arrival, RawRecord
     from materializer.rows.catalog import SchemaId, TableCatalog
     from materializer.rows.continuation import Continuation
-    from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
+    from stream_runtime.state.reader import StateReader
 
 
 class Part(ChunkFold):

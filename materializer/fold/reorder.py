@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from materializer.fold.clock import RunClock
     from materializer.rows.budget import Budget
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 _ORDER = struct.Struct(">Q16sQQQ")
 _VALUE = struct.Struct(">BQ")  # and the raw message

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from cdc_common.messages.repairs import RepairStep
     from materializer.fold.arrivals import AnyArrival
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 RepairState: TypeAlias = Literal["open", "done", "failed"]
 

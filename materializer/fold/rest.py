@@ -9,7 +9,6 @@ from materializer.fold.next_timer import next_timer_ms
 from materializer.fold.schema_change import read_shown
 from materializer.fold.schema_in_force import SchemaInForce
 from materializer.fold.truncations import read_truncations
-from materializer.records import Rest
 from materializer.rows.keys import (
     CLOCK,
     CONTINUATION,
@@ -24,13 +23,14 @@ from materializer.rows.keys import (
     split_timer_key,
     timer_key,
 )
+from stream_runtime.records import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
+    from stream_runtime.state.reader import StateReader
 
 _LAST_SECOND = 2**62
 _TIMES = frozenset({NOW, CLOCK})

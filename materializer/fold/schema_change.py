@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from materializer.fold.tools import TableTools
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import RowsEndContinuation
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 SWEPT_ROWS = 10_000
 _LAST = b"\xff"  # after all keys of a Cassandra partition

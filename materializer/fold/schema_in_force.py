@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cdc_common.messages.raw import RawMessage
     from materializer.records import RawRecord, RowUpdate
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import StateReader
+    from stream_runtime.state.reader import StateReader
 
 _NEVER_FIRST = CONTROL_KINDS | REPAIR_KINDS | {"gap"}
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from materializer.fold.arrivals import AnyArrival, OnUnreadable
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 _VALUE = struct.Struct(">BQQ")
 _HOST = struct.Struct(">16sB")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from materializer.fold.schema_in_force import SchemaInForce
     from materializer.records import Change
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
+    from stream_runtime.state.reader import StateReader
 
 
 def fold_move(state: StateReader, offset: int, in_force: SchemaInForce, settings: FoldSettings) -> ChunkResult | None:

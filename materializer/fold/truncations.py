@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from cdc_common.messages.raw import RawMessage
     from materializer.fold.arrivals import AnyArrival, NativeBoundary
     from materializer.fold.snapshots import Snapshots
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 RECORD_MS = 60_000
 """How much later than its time a host's record may be there: Cassandra's truncate_request_timeout."""

@@ -1,1 +1,1 @@
-"""The Spark job: the driver plans batches and places raw partitions, and workers fold them."""
+"""The job's driver: it starts the job, plans its batches, and shows its status."""

@@ -1,4 +1,4 @@
-"""Logs what the tasks of a batch report: its size, stalled publishers, dead-lettered messages."""
+"""Logs what the tasks of a batch report: stalled publishers, dead-lettered messages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_common.errors.codes import Code
+from materializer.worker.fold_report import fold_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from materializer.exactly_once.partition_task import Report
-    from materializer.job.worker_loop import TaskResult
+    from stream_runtime.exactly_once.report import Report
+    from stream_runtime.worker.task import TaskResult
 
 _logger = structlog.get_logger(__name__)
 _REPEAT_SECONDS = 600.0
@@ -26,8 +27,7 @@ class BatchLog:
     def __init__(self) -> None:
         self._alerts = stalled_publishers(), lost_rows()
 
-    def log_batch(self, results: list[TaskResult], seconds: float) -> None:
-        _log_sizes(results, seconds)
+    def log_batch(self, results: Sequence[TaskResult]) -> None:
         for alert in self._alerts:
             alert.log_found(results)
         _log_dead_letters(results)
@@ -42,9 +42,9 @@ class HostAlert:
         self._fields = fields
         self._logged_at: dict[tuple[str, str], float] = {}
 
-    def log_found(self, results: list[TaskResult]) -> None:
+    def log_found(self, results: Sequence[TaskResult]) -> None:
         found = {
-            (result.raw_partition.topic, host)
+            (result.partition.topic, host)
             for result in results
             if result.report is not None
             for host in self._hosts(result.report)
@@ -59,7 +59,7 @@ class HostAlert:
 def stalled_publishers() -> HostAlert:
     """Names each stalled publisher."""
     return HostAlert(
-        lambda report: report.stalled_publishers,
+        lambda report: fold_part(report).stalled_publishers,
         "publisher stalled",
         code=Code.PUBLISHER_STALLED.text,
         problem="It has sent no messages for a long time. No tombstone is purged until it sends again.",
@@ -70,7 +70,7 @@ def stalled_publishers() -> HostAlert:
 def lost_rows() -> HostAlert:
     """Names each host that did not take part in a TRUNCATE, until it has sent a snapshot."""
     return HostAlert(
-        lambda report: report.lost_hosts,
+        lambda report: fold_part(report).lost_hosts,
         "table needs a snapshot",
         code=Code.NOT_TRUNCATED.text,
         problem="Other nodes truncated the table and this one did not. Its rows from before are not published.",
@@ -79,28 +79,14 @@ def lost_rows() -> HostAlert:
     )
 
 
-def _log_sizes(results: list[TaskResult], seconds: float) -> None:
-    reports = [result.report for result in results if result.report is not None]
-    _logger.debug(
-        "batch",
-        partitions=len(results),
-        messages=sum(report.messages for report in reports),
-        changes=sum(report.changes for report in reports),
-        read_bytes=sum(report.read for report in reports),
-        written_bytes=sum(report.written for report in reports),
-        slowest_ms=round(1000 * max((report.seconds for report in reports), default=0.0)),
-        ms=round(1000 * seconds),
-    )
-
-
-def _log_dead_letters(results: list[TaskResult]) -> None:
+def _log_dead_letters(results: Sequence[TaskResult]) -> None:
     for raw_partition, report, *_ in results:
-        if report is not None and report.dead_letters:
+        if report is not None and (count := fold_part(report).dead_letters):
             _logger.warning(
                 "raw messages dead-lettered",
                 code=Code.DEAD_LETTERED.text,
                 raw_partition=str(raw_partition),
-                count=report.dead_letters,
+                count=count,
                 problem="They cannot be read. Changes of their Cassandra partitions have source.incomplete set.",
                 fix="See `cassandra-materializer dead-letters ls`. A newer materializer may be able to replay them.",
             )

@@ -16,23 +16,27 @@ import structlog
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import change_topic, table_of, tables_topic, watermarks_topic
-from materializer.errors import changes_of_another_job, trace_of, unexpected
-from materializer.exactly_once.position import Position, check_offset, check_shape, check_topic
-from materializer.job.in_background import InBackground
-from materializer.job.plan import BatchPlan, TopicPlan, list_raw_partitions
-from materializer.job.table_schemas import TableSchemas
-from materializer.job.topic_finder import topic_finder
-from materializer.job.worker_loop import BatchTask
-from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
+from materializer.errors import RAW_FAULTS, changes_of_another_job
+from materializer.planning.plan import TopicPlan
+from materializer.planning.table_schemas import TableSchemas
+from materializer.planning.topic_finder import topic_finder
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.worker_loop import BatchTask
+from stream_runtime.errors import trace_of, unexpected
+from stream_runtime.exactly_once.position import Position, check_offset, check_shape, check_topic
+from stream_runtime.in_background import InBackground
+from stream_runtime.kafka import GroupPositions, TopicReader, Topics, driver_errors
+from stream_runtime.records import list_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from materializer.job.change_topics import Registry
-    from materializer.job.plan import ChangeTopic, TableSchema
-    from materializer.records import RawPartition, TopicShape
+    from materializer.planning.change_topics import Registry
+    from materializer.planning.plan import ChangeTopic, TableSchema
+    from materializer.records import RawPartition
     from materializer.settings import Settings
+    from stream_runtime.records import TopicShape
 
 Positions: TypeAlias = "Mapping[RawPartition, Position | CdcError | None]"
 
@@ -72,7 +76,7 @@ class Planner:
         self._prefix = settings.kafka.topic_prefix
         self._topics = Topics(settings.kafka)
         self._reader = TopicReader(settings.kafka, tables_topic(self._prefix))
-        self._positions = GroupPositions(settings.kafka, settings.materializer.group_id, stable=False)
+        self._positions = GroupPositions(settings.kafka, settings.materializer.group_id, RAW_FAULTS, stable=False)
         self._table_schemas = TableSchemas(self._prefix)
         self._shapes: dict[str, TopicShape] = {}
         self._plans: dict[str, TopicPlan] = {}
@@ -143,7 +147,7 @@ class Planner:
         CdcError for what concerns the whole job.
         """
         shapes = self._describe_topics()
-        raw_partitions = list_raw_partitions(shapes)
+        raw_partitions = list_partitions(shapes)
         positions = self._read_positions(raw_partitions)
         bounds = self._topics.bounds(raw_partitions)
         look = self._look_at_new(shapes, positions)
@@ -189,11 +193,11 @@ class Planner:
             errors = self._topics.check_raw_topics(list(new))
             if not self._must_fit:
                 return FirstLook(errors, {}, set())
-            found = positions if positions is not None else self._read_positions(list_raw_partitions(new))
+            found = positions if positions is not None else self._read_positions(list_partitions(new))
             cold = [
                 topic
                 for topic, shape in new.items()
-                if not any(found[each] for each in list_raw_partitions({topic: shape}))
+                if not any(found[each] for each in list_partitions({topic: shape}))
             ]
             had_changes = self._topics.had_messages([change_topic(self._prefix, *table_of(topic)) for topic in cold])
         except CdcError as error:
@@ -303,12 +307,12 @@ class Planner:
         """
         known = self._shapes.get(topic)
         if known is not None:
-            check_shape(topic, known, shape)
+            check_shape(topic, known, shape, RAW_FAULTS)
             return
         if topic in look.errors:
             raise look.errors[topic]
         if self._must_fit:
-            raw_partitions = list_raw_partitions({topic: shape})
+            raw_partitions = list_partitions({topic: shape})
             _check_positions_fit(raw_partitions, look.positions, shape)
             if not any(look.positions[each] for each in raw_partitions):
                 changes = change_topic(self._prefix, *table_of(topic))
@@ -336,7 +340,7 @@ def _check_positions_fit(raw_partitions: list[RawPartition], positions: Position
     for raw_partition in raw_partitions:
         position = positions[raw_partition]
         if isinstance(position, Position):
-            check_topic(position, shape, raw_partition)
+            check_topic(position, shape, raw_partition, RAW_FAULTS)
 
 
 def _check_position(
@@ -346,8 +350,8 @@ def _check_position(
     if isinstance(position, CdcError):
         raise position
     if position is not None:
-        check_topic(position, shape, raw_partition)
-        check_offset(raw_partition, position.offset, bounds)
+        check_topic(position, shape, raw_partition, RAW_FAULTS)
+        check_offset(raw_partition, position.offset, bounds, RAW_FAULTS)
 
 
 def raw_topic_pattern(prefix: str) -> str:

@@ -14,15 +14,17 @@ import structlog
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.tables import request_key, request_to_json
 from cdc_common.messages.topics import tables_topic
-from materializer.kafka import send_all
-from materializer.records import Message, RawPartition
+from materializer.records import RawPartition
+from materializer.worker.fold_report import fold_part
+from stream_runtime.kafka import send_all
+from stream_runtime.records import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cdc_common.settings import KafkaSettings
-    from materializer.job.plan import BatchPlan
-    from materializer.job.worker_loop import TaskResult
+    from materializer.worker.batch_plan import BatchPlan
+    from stream_runtime.worker.task import TaskResult
 
 WAIT_SECONDS = 120.0
 """The time until all raw partitions know of the loss, and one snapshot is enough; or TRUNCATE has been repeated."""
@@ -52,7 +54,7 @@ class SnapshotRequests:
         """
         for result in results:
             if result.report is not None and result.report.chunks:
-                self._lost_ms[result.raw_partition] = max(result.report.lost_hosts.values(), default=0)
+                self._lost_ms[result.partition] = max(fold_part(result.report).lost_hosts.values(), default=0)
         if not any(self._lost_ms.values()) and not any(known.values()):
             return
         wanted = {

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.job.worker_loop import TaskResult
     from materializer.records import RawPartition
-    from materializer.store.unused import DiskUse
+    from stream_runtime.state.unused import DiskUse
+    from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_materializer"
 _GONE_SECONDS = 3600.0  # without a word of a machine, after which it has no worker any more
@@ -40,13 +40,13 @@ class StateSizes:
     def count_batch(self, results: Sequence[TaskResult]) -> None:
         for result in results:
             if (report := result.report) is not None:
-                self._read += report.read
-                self._written += report.written
-                self._restores += report.restores
+                self._read += report.state.read
+                self._written += report.state.written
+                self._restores += report.state.restores
                 if report.chunks:
-                    self._states[result.raw_partition] = report.state_bytes
-                if report.disk is not None:
-                    self._disks[report.disk.machine] = self._clock(), report.disk
+                    self._states[result.partition] = report.state.bytes
+                if report.state.disk is not None:
+                    self._disks[report.state.disk.machine] = self._clock(), report.state.disk
 
     def disks(self) -> list[DiskUse]:
         """The disk use of each machine that has workers."""

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client.core import GaugeMetricFamily
-
 from cdc_common.program.metrics import as_time, counters, gauges
-from materializer.job.progress import text as progress_text
-from materializer.job.scope import pauses
 from materializer.job.state_sizes import StateSizes
 from materializer.job.state_sizes import text as sizes_text
 from materializer.job.table_counts import TableCounts
+from materializer.worker.fold_report import fold_part
+from stream_runtime.driver.scope import pauses
+from stream_runtime.driver.status import (
+    RETRIES,
+    SPARK_RESTARTS,
+    lag_metrics,
+    least_hours_left,
+    stop_metrics,
+    stop_text,
+    stops_json,
+)
+from stream_runtime.query.progress import text as progress_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.job.lag_watch import Lag, LagWatch
-    from materializer.job.progress import Progress
-    from materializer.job.stopped import Stop, StoppedPartitions
-    from materializer.job.worker_loop import TaskResult
     from materializer.records import RawPartition
+    from stream_runtime.driver.lag_watch import LagWatch
+    from stream_runtime.driver.stopped import StoppedPartitions
+    from stream_runtime.query.progress import Progress
+    from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_materializer"
-_LABELS = ("topic", "partition")
 _FOLDING_SECONDS = 600.0  # without a folded message, while there are unread ones: as long as a batch may take
-RETRIES = "Errors that a retry heals: a server was away, or the brokers had forgotten an idle producer."
-SPARK_RESTARTS = "Restarts of Spark's query after failures that a restart heals."
 _STALLED_SECONDS = 300.0  # a publisher is stalled until so long after it was last reported
 
 
@@ -109,13 +112,14 @@ class JobStatus:
                     self._folded_at = time.monotonic()
                 self._counts["native"] += result.report.native
                 self._counts["changes"] += result.report.changes
-                self._counts["dead_letters"] += result.report.dead_letters
+                own = fold_part(result.report)
+                self._counts["dead_letters"] += own.dead_letters
                 self._counts["retries"] += result.report.renewed
-                for host in result.report.stalled_publishers:
-                    self._stalled[result.raw_partition.topic, host] = time.monotonic()
+                for host in own.stalled_publishers:
+                    self._stalled[result.partition.topic, host] = time.monotonic()
                 if result.report.chunks:
-                    self._snapshots[result.raw_partition] = result.report.running_snapshots
-                    self._lost_hosts[result.raw_partition] = result.report.lost_hosts
+                    self._snapshots[result.partition] = own.running_snapshots
+                    self._lost_hosts[result.partition] = own.lost_hosts
         errors = [result.error for result in results if result.error is not None]
         self._counts["retries"] += sum(pauses(error.code).heals_seconds > 0 for error in errors)
         if errors:
@@ -192,7 +196,7 @@ class JobStatus:
             ),
         )
         if (progress := self._progress) is not None:
-            yield from progress.metrics()
+            yield from progress.metrics(_PREFIX, "fold")
         yield from stop_metrics(_PREFIX, "raw_partitions", now, stops)
         yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet.", now, lags)
         yield from self._sizes.metrics()
@@ -212,87 +216,6 @@ class JobStatus:
     def _stalled_count(self) -> int:
         latest = time.monotonic() - _STALLED_SECONDS
         return sum(seen >= latest for seen in list(self._stalled.values()))
-
-
-def _hours(seconds: float | None) -> float | None:
-    return None if seconds is None or seconds == math.inf else round(seconds / 3600, 1)
-
-
-def least_hours_left(lags: dict[RawPartition, Lag], now: float) -> float | None:
-    """The smallest value of all raw partitions whose messages have waited for minutes."""
-    return min((hours for lag in lags.values() if (hours := _hours(lag.seconds_left(now))) is not None), default=None)
-
-
-def stop_metrics(prefix: str, partitions: str, now: float, stops: dict[RawPartition, Stop]) -> Iterator[Metric]:
-    """`partitions`: what they are called in the metric's name."""
-    codes = GaugeMetricFamily(
-        f"{prefix}_stopped_{partitions}",
-        f"Number of stopped {partitions.replace('_', ' ')}, by error code.",
-        labels=("code",),
-    )
-    for code, count in Counter(stop.failure.error.code.text for stop in stops.values()).items():
-        codes.add_metric((code,), count)
-    yield codes
-    one = partitions.replace("_", " ").removesuffix("s")
-    seconds = GaugeMetricFamily(
-        f"{prefix}_stopped_seconds", f"Time since the {one} stopped.", labels=(*_LABELS, "code")
-    )
-    for (topic, partition), stop in stops.items():
-        labels = (topic, str(partition), stop.failure.error.code.text)
-        seconds.add_metric(labels, max(0.0, now - stop.since))
-    yield seconds
-
-
-def stops_json(stopped: StoppedPartitions, lags: dict[RawPartition, Lag], now: float) -> list[dict[str, Any]]:
-    """One object for each stopped partition."""
-    return [_stop_json(stopped, each, stop, lags.get(each), now) for each, stop in stopped.all().items()]
-
-
-def _stop_json(
-    stopped: StoppedPartitions, raw_partition: RawPartition, stop: Stop, lag: Lag | None, now: float
-) -> dict[str, Any]:
-    error = stop.failure.error
-    left = None if lag is None else lag.seconds_left(now)
-    return {
-        "raw_partition": str(raw_partition),
-        "code": error.code.text,
-        "problem": error.problem,
-        "fix": error.fix,
-        "since": datetime.fromtimestamp(stop.since, UTC).isoformat(timespec="seconds"),
-        "seconds": round(max(0.0, now - stop.since), 1),
-        "attempts": stop.attempts,
-        "next_try_seconds": round(stopped.seconds_to_next_try(stop), 1),
-        "offset": None if lag is None else lag.offset,
-        "lag": None if lag is None else lag.messages,
-        "hours_left": _hours(left),
-        "is_kept": left == math.inf,
-        "is_lost": lag is not None and lag.is_lost,
-        "has_max_bytes": lag is not None and lag.has_max_bytes,
-    }
-
-
-def lag_metrics(prefix: str, meaning: str, now: float, lags: dict[RawPartition, Lag]) -> Iterator[Metric]:
-    """`meaning`: of the number of messages."""
-    messages = GaugeMetricFamily(f"{prefix}_lag_messages", meaning, labels=_LABELS)
-    left = GaugeMetricFamily(
-        f"{prefix}_retention_seconds_left",
-        "Time until Kafka may delete the first unread message; 0 if it has. Absent unless messages wait for minutes.",
-        labels=_LABELS,
-    )
-    age = GaugeMetricFamily(
-        f"{prefix}_lag_seconds",
-        "Age of the first unread message; 0 unless messages have waited for minutes.",
-        labels=_LABELS,
-    )
-    for (topic, partition), lag in lags.items():
-        messages.add_metric((topic, str(partition)), lag.messages)
-        age.add_metric((topic, str(partition)), 0.0 if lag.since is None else max(0.0, now - lag.since))
-        seconds = lag.seconds_left(now)
-        if seconds is not None and seconds < math.inf:
-            left.add_metric((topic, str(partition)), seconds)
-    yield messages
-    yield age
-    yield left
 
 
 def text(status: dict[str, Any]) -> str:
@@ -332,27 +255,3 @@ def text(status: dict[str, Any]) -> str:
     if status["waiting"]:
         lines.append(f"waiting: {status['waiting']}")
     return "\n".join(lines)
-
-
-def stop_text(stop: dict[str, Any]) -> str:
-    offset, lag = stop["offset"], stop["lag"]
-    at = "offset unknown" if offset is None else f"offset {offset:,}"
-    behind = "lag unknown" if lag is None else f"lag {lag:,}"
-    wait = stop["next_try_seconds"]
-    next_try = f"next in {as_time(wait)}" if wait else "trying now"
-    return (
-        f"{stop['raw_partition']}  {stop['code']}  since {stop['since']}  {at}  {behind}  {_left_text(stop)}  "
-        f"attempts {stop['attempts']}, {next_try}\n  {stop['problem']}\n  fix: {stop['fix']}"
-    )
-
-
-def _left_text(stop: dict[str, Any]) -> str:
-    """Return how long there is to act."""
-    if stop["is_lost"]:
-        return "LOST: Kafka has deleted unread messages"
-    if stop["is_kept"]:
-        return "retention.ms deletes nothing"
-    if stop["hours_left"] is None:
-        return "nothing unread" if stop["lag"] == 0 else "time left unknown"
-    size = ", or earlier by retention.bytes" if stop["has_max_bytes"] else ""
-    return f"{stop['hours_left']:g} h left until Kafka may delete it{size}"

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily
 
+from materializer.worker.fold_report import fold_part
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.job.worker_loop import TaskResult
     from materializer.records import RawPartition
+    from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_materializer_table"
 _COUNTERS = (
@@ -41,11 +43,12 @@ class TableCounts:
     def count_batch(self, results: Sequence[TaskResult]) -> None:
         for result in results:
             if (report := result.report) is not None:
-                topic = result.raw_partition.topic
+                topic = result.partition.topic
                 counts = self._counts.setdefault(topic, Counter())
-                for name, _ in _COUNTERS:
+                for name in ("messages", "chunks", "seconds", "commit_seconds"):
                     counts[name] += getattr(report, name)
-                self._ops.setdefault(topic, Counter()).update(report.ops)
+                counts["versions"] += report.state.versions
+                self._ops.setdefault(topic, Counter()).update(fold_part(report).ops)
 
     def metrics(self) -> Iterator[Metric]:
         for name, text in _COUNTERS:

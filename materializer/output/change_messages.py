@@ -12,14 +12,15 @@ from cdc_common.messages.avro.encoding import encode_long
 from cdc_common.messages.changes import RowChange
 from cdc_common.messages.errors import MessageError
 from cdc_common.messages.topics import partition_for
-from materializer.exactly_once.processor import NO_TOPICS
-from materializer.records import Change, Message
+from materializer.rows.published import NO_TOPICS
+from stream_runtime.records import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cdc_native.fold.changes import EncodedChange
     from materializer.output.large_messages import LargeMessages
+    from materializer.records import Change
     from materializer.rows.published import Published
 
 _logger = structlog.get_logger(__name__)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.messages.topics import dead_letter_topic, table_of
-from materializer.kafka import TopicReader, Topics
-from materializer.records import Message, RawPartition
+from materializer.records import RawPartition
+from stream_runtime.kafka import TopicReader, Topics
+from stream_runtime.records import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

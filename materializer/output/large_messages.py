@@ -10,7 +10,7 @@ import structlog
 from cassandra_storage.formats.primitives.murmur3 import token
 from cdc_common.errors.codes import CdcError, Code
 from materializer.output.dead_letters import DeadLetterWriter
-from materializer.records import Message
+from stream_runtime.records import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,8 @@ from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import CONTINUATION
 
 if TYPE_CHECKING:
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 
 class FanOut(NamedTuple):

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from cassandra_storage.formats.rows.row import Row
 from materializer.rows.written_keys import WrittenKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-
-class StateReader(Protocol):
-    """The committed state of one raw partition."""
-
-    def get(self, key: bytes) -> bytes | None: ...
-
-    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
-
-    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs with start <= key < end, in the order of their keys."""
-        ...
-
-    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The same pairs from the last one on."""
-        ...
+    from stream_runtime.state.reader import StateReader
 
 
 class StoredRow(NamedTuple):

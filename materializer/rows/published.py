@@ -7,6 +7,7 @@ state says where they have gone so far. It changes only when all of its rows hav
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.messages.topics import Topic
@@ -16,7 +17,8 @@ from materializer.rows.keys import TOPICS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 
 class Published(NamedTuple):
@@ -24,6 +26,10 @@ class Published(NamedTuple):
 
     topic: Topic
     offset: int = 0
+
+
+NO_TOPICS: Mapping[bytes, Published] = MappingProxyType({})
+"""Where changes go that say it themselves."""
 
 
 def read_published(state: StateReader | Overlay) -> dict[bytes, Published]:

@@ -17,7 +17,8 @@ from materializer.rows.published import read_published
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from materializer.rows.overlay import Overlay, StateReader
+    from materializer.rows.overlay import Overlay
+    from stream_runtime.state.reader import StateReader
 
 
 def read_topic_ids(state: StateReader | Overlay) -> dict[str, str]:

@@ -16,7 +16,7 @@ from dev.local_stack.clients import cql
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
-from materializer.store.rocksdb import LOCK
+from stream_runtime.state.rocksdb import LOCK
 from tests.support.e2e.erased_person import (
     DAY_SECONDS,
     DEAD,

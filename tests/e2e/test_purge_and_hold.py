@@ -17,7 +17,7 @@ from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.cql import CqlClient
 from dev.local_stack.clients.history import History
 from dev.verify.model.raw_log import RawLog
-from materializer.kafka import TopicReader
+from stream_runtime.kafka import TopicReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

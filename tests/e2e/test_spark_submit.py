@@ -22,7 +22,7 @@ from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.spark_cluster import SparkCluster, executors
 from dev.local_stack.servers.spark_submit import SubmittedJob
 from dev.local_stack.servers.stack import Stack
-from materializer.job.spark_archive import write_archive
+from stream_runtime.query.spark_archive import write_archive
 from tests.support.e2e.submitted import (
     WAIT_SECONDS,
     Scene,
@@ -56,7 +56,7 @@ EARLY_TABLES, LATE_TABLES = 12, 4
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("archive") / "materializer.tar.gz"
-    write_archive(target)
+    write_archive(target, "materializer")
     return target
 
 
@@ -129,10 +129,12 @@ def test_executors_import_all_from_the_archive(cluster: SparkCluster, archive: P
     [line] = [line for line in asked.output().splitlines() if line.startswith(SAYS)]
     driver, *workers = json.loads(line.removeprefix(SAYS))
     assert len(workers) == 2
-    assert Path(driver["materializer.job.spark"]).is_relative_to(project_root())
+    assert Path(driver["materializer.job.run"]).is_relative_to(project_root())
     for place in (worker.work_directory for worker in cluster.workers):
-        [found] = [files for files in workers if Path(files["materializer.job.open_partitions"]).is_relative_to(place)]
-        assert found.keys() > driver.keys() - {"materializer.job.spark"}
+        [found] = [
+            files for files in workers if Path(files["materializer.worker.open_partitions"]).is_relative_to(place)
+        ]
+        assert found.keys() > driver.keys() - {"materializer.job.run"}
         assert all(Path(file).is_relative_to(place) for file in found.values()), found
 
 

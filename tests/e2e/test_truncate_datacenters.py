@@ -13,7 +13,7 @@ from dev.local_stack.clients import cql
 from dev.local_stack.servers.cassandra import CDC_DATACENTER
 from dev.local_stack.servers.stack import Stack
 from dev.verify.model import duplicates
-from materializer.job.table_schemas import read_table_schemas
+from materializer.planning.table_schemas import read_table_schemas
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
 from tests.support.e2e.replicas import TRUNCATE_SECONDS, TRUNCATE_TIMEOUT_SECONDS, truncate_and_kill, truncation_options
 from tests.support.e2e.truncated_table import causes, workload

@@ -19,7 +19,15 @@ from cdc_common.clients.kafka import client_config, logged_admin
 from cdc_common.errors.codes import CdcError
 from cdc_common.program.logs import configure_logging
 from cdc_common.settings import KafkaSettings, LogSettings
-from materializer.kafka import (
+from materializer.records import RawPartition
+from publisher.kafka.producers import ConfluentProducer, NativeProducer
+from publisher.kafka.sender import Sender
+from publisher.kafka.topic_admin import TopicAdmin
+from publisher.kafka.unread import GroupReader
+from schematizer.catalogue.outbox import OutboxMessage
+from schematizer.kafka import RegistrationTopic, SendError
+from schematizer.measures.offsets import Offsets, OffsetsError
+from stream_runtime.kafka import (
     GroupPositions,
     PartitionProducer,
     RawReader,
@@ -30,16 +38,9 @@ from materializer.kafka import (
     read_timestamps,
     send_all,
 )
-from materializer.records import Message, RawPartition
-from publisher.kafka.producers import ConfluentProducer, NativeProducer
-from publisher.kafka.sender import Sender
-from publisher.kafka.topic_admin import TopicAdmin
-from publisher.kafka.unread import GroupReader
-from schematizer.catalogue.outbox import OutboxMessage
-from schematizer.kafka import RegistrationTopic, SendError
-from schematizer.measures.offsets import Offsets, OffsetsError
+from stream_runtime.kafka.source_reader import SourceReader
+from stream_runtime.records import Message
 from tests.support.mock_brokers import mock_broker
-from transformer.kafka import SourceReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,14 +140,14 @@ CLIENTS: dict[str, str] = {
     "settings_check": "cdc_common.clients.kafka",
     "admin": "cdc_common.clients.kafka",
     "committed": "cdc_common.clients.group_offsets",
-    "positions": "materializer.kafka.positions",
-    "transactional": "materializer.kafka.producer",
-    "plain": "materializer.kafka.producer",
-    "raw_reader": "materializer.kafka.raw_reader",
-    "topic_reader": "materializer.kafka.topic_reader",
-    "partition": "materializer.kafka.partition_reader",
-    "timestamps": "materializer.kafka.unread",
-    "source_reader": "transformer.kafka",
+    "positions": "stream_runtime.kafka.positions",
+    "transactional": "stream_runtime.kafka.producer",
+    "plain": "stream_runtime.kafka.producer",
+    "raw_reader": "stream_runtime.kafka.raw_reader",
+    "topic_reader": "stream_runtime.kafka.topic_reader",
+    "partition": "stream_runtime.kafka.partition_reader",
+    "timestamps": "stream_runtime.kafka.unread",
+    "source_reader": "stream_runtime.kafka.source_reader",
     "sender": "publisher.kafka.producers",
     "producers": "publisher.kafka.producers",
     "topic_admin": "publisher.kafka.topic_admin",
@@ -160,9 +161,9 @@ CLIENTS: dict[str, str] = {
 def _hurry() -> None:
     for name, module in list(sys.modules.items()):
         for constant in ("TIMEOUT", "ANSWER_SECONDS", "_SEND_SECONDS"):
-            if name.startswith(("materializer.kafka", "transformer.kafka", "schematizer.")) and hasattr(
-                module, constant
-            ):
+            if name.startswith(
+                ("stream_runtime.kafka", "stream_runtime.kafka.source_reader", "schematizer.")
+            ) and hasattr(module, constant):
                 setattr(module, constant, PATIENCE)
 
 

@@ -13,8 +13,8 @@ from dev.local_stack.java.runtime import find_java
 from dev.local_stack.process.locks import locked
 from dev.local_stack.servers.programs import SPARK_JAVA, spark_environment
 from dev.local_stack.servers.spark_classes import ARCHIVE, FOLDER, OPTIONS, QUIET
-from materializer.job.spark_session import open_session
 from materializer.settings import MaterializerSettings
+from stream_runtime.query.spark_session import open_session
 from tests.support.materializer.streaming_job import Job
 
 SECONDS = 600  # 15 on an idle machine

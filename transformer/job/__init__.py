@@ -1,1 +1,1 @@
-"""Transformers on the materializer's Spark job: planning, the tasks, and the protocol of one source partition."""
+"""Transformers on the stream runtime: planning, the tasks, and the protocol of one source partition."""

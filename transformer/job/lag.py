@@ -1,4 +1,4 @@
-"""Measure how far the streams are behind, for materializer.job.lag_watch."""
+"""Measure how far the streams are behind, for stream_runtime.driver.lag_watch."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from cdc_common.clients.group_offsets import CommittedOffsets
-from materializer.kafka import Retention, Topics, driver_errors, read_timestamps
-from materializer.kafka.clients import TIMEOUT
-from transformer.kafka import Committed
+from stream_runtime.exactly_once.committed import Committed
+from stream_runtime.kafka import Retention, Topics, driver_errors, read_timestamps
+from stream_runtime.kafka.clients import TIMEOUT
 from transformer.records import kafka_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from materializer.records import RawPartition
+    from stream_runtime.records import SourcePartition
     from transformer.records import Definitions
 
     T = TypeVar("T")
@@ -24,7 +24,7 @@ _FETCH_SECONDS = 10.0
 
 
 class UnreadStreams:
-    """materializer.job.lag_watch.Unread. Partitions are those of streams. Two streams may read one topic."""
+    """stream_runtime.driver.lag_watch.Unread. Partitions are those of streams. Two streams may read one topic."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
@@ -32,9 +32,9 @@ class UnreadStreams:
         self._groups = {each.name: definitions.group(each) for each in definitions.transformers}
         self._offsets: dict[str, CommittedOffsets] = {}
 
-    def positions(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, Committed | None]:
-        found: dict[RawPartition, Committed | None] = {}
-        of_group: dict[str, list[RawPartition]] = defaultdict(list)
+    def positions(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, Committed | None]:
+        found: dict[SourcePartition, Committed | None] = {}
+        of_group: dict[str, list[SourcePartition]] = defaultdict(list)
         for partition in partitions:
             of_group[self._groups[partition.topic.partition("/")[0]]].append(partition)
         for group, wanted in of_group.items():
@@ -47,21 +47,21 @@ class UnreadStreams:
                 found[each] = None if offset is None else Committed(offset, 0.0)
         return found
 
-    def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
+    def bounds(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, tuple[int, int]]:
         """The bounds of partitions whose topics exist: a missing topic must not hide the others."""
         counts = self._topics.partition_counts()
         there = [each for each in partitions if kafka_partition(each).topic in counts]
         return _of_kafka(there, self._topics.bounds)
 
-    def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int) -> dict[RawPartition, int]:
+    def offsets_at(self, partitions: Sequence[SourcePartition], timestamp_ms: int) -> dict[SourcePartition, int]:
         return _of_kafka(partitions, lambda each: self._topics.offsets_at(each, timestamp_ms))
 
     def retention(self, topic: str) -> Retention:
         return self._topics.retention(topic.partition("/")[2])
 
-    def timestamps(self, offsets: Mapping[RawPartition, int]) -> dict[RawPartition, int]:
+    def timestamps(self, offsets: Mapping[SourcePartition, int]) -> dict[SourcePartition, int]:
         """The timestamp at each offset. Of two streams of one partition, the one further back counts for both."""
-        wanted: dict[RawPartition, int] = {}
+        wanted: dict[SourcePartition, int] = {}
         for partition, offset in offsets.items():
             source = kafka_partition(partition)
             wanted[source] = min(offset, wanted.get(source, offset))
@@ -70,7 +70,7 @@ class UnreadStreams:
 
 
 def _of_kafka(
-    partitions: Sequence[RawPartition], ask: Callable[[list[RawPartition]], dict[RawPartition, T]]
-) -> dict[RawPartition, T]:
+    partitions: Sequence[SourcePartition], ask: Callable[[list[SourcePartition]], dict[SourcePartition, T]]
+) -> dict[SourcePartition, T]:
     found = ask(sorted({kafka_partition(each) for each in partitions}))
     return {each: found[kafka_partition(each)] for each in partitions}

@@ -7,27 +7,30 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from cdc_common.errors.codes import CdcError
-from materializer.errors import trace_of
-from materializer.fault_points import TransformPoint, reach
-from materializer.kafka import PRODUCER_DEFAULTS, PartitionProducer, Topics, read_partition
-from materializer.records import RawPartition
+from stream_runtime.errors import trace_of
+from stream_runtime.exactly_once.commits import KafkaCommits
+from stream_runtime.exactly_once.stateless_task import Done, StatelessSettings, StatelessTask
+from stream_runtime.fault_points import StatelessPoint, reach
+from stream_runtime.kafka import PRODUCER_DEFAULTS, PartitionProducer, Topics, read_partition
+from stream_runtime.kafka.source_check import check_sources
+from stream_runtime.kafka.source_reader import SourceReader
+from stream_runtime.records import SourcePartition
 from transformer.catalogue import open_catalogue
 from transformer.definition import Transformer
-from transformer.faults import published_already
-from transformer.job.partition_task import Done, PartitionTask, TaskSettings
+from transformer.faults import STREAM_FAULTS, published_already
 from transformer.job.routes import Routes
-from transformer.job.source_check import check_sources
-from transformer.kafka import SourceReader
 from transformer.records import Stream, kafka_partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from materializer.records import TopicShape
+    from stream_runtime.kafka.source_reader import Read
+    from stream_runtime.records import SourceRecord, TopicShape
     from transformer.catalogue import Catalogue
     from transformer.job.routes import MakeTopic
-    from transformer.kafka import Read
-    from transformer.records import Definitions, SourceRecord, Transformed, TransformPlan
+    from transformer.records import Definitions, TransformPlan
+
+from stream_runtime.exactly_once.stateless_task import Transformed
 
 _logger = structlog.get_logger(__name__)
 _ADDED_BYTES = 65_536  # by hashes and names, of both images
@@ -38,8 +41,8 @@ class _Open(NamedTuple):
 
     stream: Stream
     transformer: Transformer
-    source: RawPartition
-    task: PartitionTask
+    source: SourcePartition
+    task: StatelessTask
     routes: Routes
 
 
@@ -53,27 +56,27 @@ class OpenStreams:
         self._readers: dict[str, SourceReader] = {}
         self._routes: dict[Stream, Routes] = {}
         self._unsure: set[Stream] = set()  # whose targets may have been deleted: a partition was closed
-        self._open: dict[RawPartition, _Open] = {}
-        self._checked: dict[RawPartition, set[RawPartition]] = {}
+        self._open: dict[SourcePartition, _Open] = {}
+        self._checked: dict[SourcePartition, set[SourcePartition]] = {}
         settings = definitions.settings
-        self._settings = TaskSettings(
+        self._settings = StatelessSettings(
             settings.chunk_max_bytes, settings.chunk_max_messages, settings.offset_refresh_hours * 3600
         )
         self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
 
     @property
-    def partitions(self) -> set[RawPartition]:
+    def partitions(self) -> set[SourcePartition]:
         return set(self._open)
 
-    def source(self, partition: RawPartition) -> RawPartition:
+    def source(self, partition: SourcePartition) -> SourcePartition:
         """The partition of Kafka."""
         return self._open[partition].source
 
-    def of_transformer(self, name: str) -> list[RawPartition]:
+    def of_transformer(self, name: str) -> list[SourcePartition]:
         """Return the transformer's open partitions."""
         return [each for each, opened in self._open.items() if opened.transformer.name == name]
 
-    def keep(self, plan: TransformPlan, partitions: Collection[RawPartition]) -> None:
+    def keep(self, plan: TransformPlan, partitions: Collection[SourcePartition]) -> None:
         """Close all but these, and those whose streams have changed."""
         for partition, opened in list(self._open.items()):
             if partition not in partitions or plan.streams.get(partition.topic) != opened.stream:
@@ -82,7 +85,7 @@ class OpenStreams:
         self._routes = {stream: routes for stream, routes in self._routes.items() if stream in current}
         self._unsure &= current
 
-    def open(self, plan: TransformPlan, partition: RawPartition) -> None:
+    def open(self, plan: TransformPlan, partition: SourcePartition) -> None:
         """Step 1 of the protocol. CdcError, KafkaException."""
         stream = plan.streams[partition.topic]
         transformer = plan.transformer(stream)
@@ -90,13 +93,13 @@ class OpenStreams:
         routes = self._routes_of(transformer, stream)  # before anything that would have to be closed
         routes.forget(source.partition)
         reader = self._reader(transformer)
-        reach(TransformPoint.TASK_OPENING)
+        reach(StatelessPoint.TASK_OPENING)
         group = self._definitions.group(transformer)
         producer = PartitionProducer(self._definitions.kafka, group, source, reader.consumer, self._limits)
-        reach(TransformPoint.TASK_FENCED)
+        reach(StatelessPoint.TASK_FENCED)
         committed = reader.committed(source, stream.shape)
-        reach(TransformPoint.OFFSET_READ)
-        task = PartitionTask(producer, stream.shape, self._settings, committed)
+        reach(StatelessPoint.OFFSET_READ)
+        task = StatelessTask(KafkaCommits(producer, stream.shape), self._settings, committed)
         reader.add(source, task.offset)
         self._open[partition] = _Open(stream, transformer, source, task, routes)
 
@@ -109,10 +112,10 @@ class OpenStreams:
             except CdcError as error:
                 yield name, error
             else:
-                reach(TransformPoint.POLLED)
-                yield name, check_sources(read, self._shapes(name), self._topics)
+                reach(StatelessPoint.POLLED)
+                yield name, check_sources(read, self._shapes(name), self._topics, STREAM_FAULTS)
 
-    def process(self, partition: RawPartition, records: Sequence[SourceRecord], following: int | None) -> Done:
+    def process(self, partition: SourcePartition, records: Sequence[SourceRecord], following: int | None) -> Done:
         """Step 3."""
         opened = self._open[partition]
         if not records:
@@ -121,7 +124,7 @@ class OpenStreams:
         assert following is not None
         checked = self._checked.setdefault(partition, set())
 
-        def check_target(target: RawPartition) -> None:
+        def check_target(target: SourcePartition) -> None:
             if opened.task.is_new and target not in checked:
                 if self._has_had_messages(target):
                     group = self._definitions.group(opened.transformer)
@@ -133,7 +136,7 @@ class OpenStreams:
 
         return opened.task.process(records, following, transform)
 
-    def close(self, partition: RawPartition) -> None:
+    def close(self, partition: SourcePartition) -> None:
         """What cannot be closed concerns this partition only, which is opened from its committed offset next time."""
         opened = self._open.pop(partition, None)
         self._checked.pop(partition, None)
@@ -154,7 +157,7 @@ class OpenStreams:
         if self._catalogue is not None:
             self._catalogue.close()
 
-    def _has_had_messages(self, target: RawPartition) -> bool:
+    def _has_had_messages(self, target: SourcePartition) -> bool:
         """Return whether the target has had messages, also those that retention has deleted. Markers of aborted
         transactions alone are none.
         """
@@ -163,7 +166,7 @@ class OpenStreams:
         first, _ = self._topics.bounds([target])[target]
         return first > 0
 
-    def _shapes(self, transformer: str) -> dict[RawPartition, TopicShape]:
+    def _shapes(self, transformer: str) -> dict[SourcePartition, TopicShape]:
         """What its open partitions of Kafka are bound to."""
         opened = (self._open[each] for each in self.of_transformer(transformer))
         return {each.source: each.stream.shape for each in opened}
@@ -172,7 +175,7 @@ class OpenStreams:
         reader = self._readers.get(transformer.name)
         if reader is None:
             group = self._definitions.group(transformer)
-            reader = self._readers[transformer.name] = SourceReader(self._definitions.kafka, group)
+            reader = self._readers[transformer.name] = SourceReader(self._definitions.kafka, group, STREAM_FAULTS)
         return reader
 
     def _routes_of(self, transformer: Transformer, stream: Stream) -> Routes:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_common.errors.codes import CdcError, Code
-from materializer.errors import trace_of, unexpected
-from materializer.kafka import Topics
+from stream_runtime.errors import trace_of, unexpected
+from stream_runtime.kafka import Topics
 from transformer.derive import Source, derive
 from transformer.errors import StepError
-from transformer.faults import source_changed, step_does_not_fit
+from transformer.faults import STREAM_FAULTS, step_does_not_fit
 from transformer.job.worker_loop import TransformTask
 from transformer.records import Stream, TransformPlan, stream_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from materializer.records import TopicShape
+    from stream_runtime.records import TopicShape
     from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
     from transformer.records import Definitions
@@ -30,7 +30,7 @@ _AWAY_SECONDS = 30.0  # a broker that has just started may not know a topic yet
 
 
 class StreamPlanner:
-    """materializer.job.driver.Plans. While the registry does not answer, what it has said goes on.
+    """stream_runtime.driver.driver.Plans. While the registry does not answer, what it has said goes on.
 
     errors: by the driver's name of a stream. A stream is not planned again before `retry`.
     """
@@ -197,7 +197,7 @@ class StreamPlanner:
         number, topic = self._sources[name]
         known = self._streams.get(name)
         if known is not None and known.shape != shape and name not in self._stale:
-            raise source_changed(topic, known.shape, shape)
+            raise STREAM_FAULTS.topic_changed(topic, known.shape, shape)
         transformer = self._definitions.transformers[number]
         newest = self._catalogue.newest(topic)
         if newest is None:

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages import wire
 from cdc_common.messages.errors import MessageError
-from materializer.fault_points import TransformPoint, reach
-from materializer.records import Message, RawPartition
+from stream_runtime.exactly_once.stateless_task import Transformed
+from stream_runtime.fault_points import StatelessPoint, reach
+from stream_runtime.records import Message, SourcePartition
 from transformer.derive import Source, Transform, derive
 from transformer.errors import StepError, TransformError
 from transformer.faults import message_refused, step_does_not_fit, target_partitions
-from transformer.records import Transformed
 from transformer.rewrite import IS_NATIVE, REFUSALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cdc_native.avro.rewrite import Rewrite  # noqa: TC004 - the core may be missing
+    from stream_runtime.records import SourceRecord
     from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
-    from transformer.records import SourceRecord, Stream
+    from transformer.records import Stream
     from transformer.registered import Part
 
 if IS_NATIVE:
@@ -38,7 +39,7 @@ class MakeTopic(Protocol):
 
 
 class CheckTarget(Protocol):
-    def __call__(self, partition: RawPartition, /) -> None:
+    def __call__(self, partition: SourcePartition, /) -> None:
         """Check a partition before the first message to it. CdcError if the message must not be sent."""
         ...
 
@@ -88,7 +89,7 @@ class Routes:
         """The target's message. CdcError: TRANSFORM_FAILED, TRANSFORM_STEP, or one of the registry or of Kafka."""
         try:
             route = self._route(record, partition)
-            check_target(RawPartition(route.topic, partition))
+            check_target(SourcePartition(route.topic, partition))
             return _message(route, partition, route.key.make(record.key), route.value.make(record.value))
         except TransformError as error:
             raise self._refused(record, partition, error.reason) from error
@@ -120,7 +121,7 @@ class Routes:
         made: dict[int, Message] = {}
         native = 0
         for route, numbers in self._grouped(records, partition):
-            check_target(RawPartition(route.topic, partition))
+            check_target(SourcePartition(route.topic, partition))
             keys = route.key.make_all([records[number].key for number in numbers])
             values = route.value.make_all([records[number].value for number in numbers])
             for number, key, value in zip(numbers, keys, values, strict=True):
@@ -160,7 +161,7 @@ class Routes:
             raise target_partitions(topic, found, wanted, self._stream.topic)
 
     def _refused(self, record: SourceRecord, partition: int, reason: str) -> Exception:
-        return message_refused(self._transformer, RawPartition(self._stream.topic, partition), record.offset, reason)
+        return message_refused(self._transformer, SourcePartition(self._stream.topic, partition), record.offset, reason)
 
     def _route(self, record: SourceRecord, partition: int) -> _Route:
         """Return the route of a message. MessageError for one that is not in Confluent's wire format."""
@@ -221,7 +222,7 @@ class Routes:
         except StepError as error:
             raise step_does_not_fit(self._transformer, self._stream.topic, error) from error
         registered = self._catalogue.register(self._transformer, derived)
-        reach(TransformPoint.SCHEMAS_REGISTERED)
+        reach(StatelessPoint.SCHEMAS_REGISTERED)
         self._make_target(registered.topic, is_keyed=key_id is not None)
         key_header = b"" if registered.key_id is None else wire.header(registered.key_id)
         return _Route(

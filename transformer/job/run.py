@@ -1,4 +1,4 @@
-"""Starts the job in Spark and stops it, as materializer.job.spark does the materializer's."""
+"""Starts the job in Spark and stops it, as materializer.job.run does the materializer's."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from materializer.job.driver import BatchDriver
-from materializer.job.lag_watch import LagWatch
-from materializer.job.operations import job_operations
-from materializer.job.stopped import StoppedPartitions
-from materializer.job.stopping import run_in_spark, stop_signals
+from stream_runtime.driver.driver import BatchDriver
+from stream_runtime.driver.lag_watch import LagWatch
+from stream_runtime.driver.operations import job_operations
+from stream_runtime.driver.stopped import StoppedPartitions
+from stream_runtime.driver.stopping import run_in_spark, stop_signals
 from transformer.catalogue import open_catalogue
 from transformer.definition_file import load_transformers
+from transformer.faults import STREAM_FAULTS
 from transformer.job.lag import UnreadStreams
 from transformer.job.planner import StreamPlanner
 from transformer.job.status import TransformStatus
@@ -21,7 +22,7 @@ from transformer.records import Definitions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from materializer.job.streaming import StreamingWorkers
+    from stream_runtime.query.streaming import StreamingWorkers
     from transformer.settings import Settings
 
 
@@ -43,10 +44,10 @@ def run_transformers(settings: Settings, file: Path) -> None:
         planner.check_any()
 
         def make_driver(workers: StreamingWorkers) -> BatchDriver:
-            return BatchDriver(own, planner, stop, workers, status)
+            return BatchDriver(own, planner, stop, workers, status, STREAM_FAULTS.words)
 
         with lags:
-            run_in_spark(own, [definitions], make_driver, stop, operations.beat)
+            run_in_spark(own, [definitions], make_driver, stop, operations.beat, STREAM_FAULTS.words)
 
 
 def definitions_of(settings: Settings, file: Path) -> Definitions:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.core import CounterMetricFamily
 
 from cdc_common.program.metrics import as_time, counters, gauges
-from materializer.job.scope import pauses
-from materializer.job.status import (
+from stream_runtime.driver.scope import pauses
+from stream_runtime.driver.status import (
     RETRIES,
     SPARK_RESTARTS,
     lag_metrics,
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.job.lag_watch import LagWatch
-    from materializer.job.progress import Progress
-    from materializer.job.stopped import StoppedPartitions
-    from materializer.job.worker_loop import TaskResult
-    from materializer.records import RawPartition
+    from stream_runtime.driver.lag_watch import LagWatch
+    from stream_runtime.driver.stopped import StoppedPartitions
+    from stream_runtime.query.progress import Progress
+    from stream_runtime.records import SourcePartition
+    from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_transformer"
 _PER_TRANSFORMER = (
@@ -50,14 +50,14 @@ class TransformStatus:
         self._group = group
         self._lags = lags
         self._waiting = ""
-        self._partitions: Sequence[RawPartition] = ()
+        self._partitions: Sequence[SourcePartition] = ()
         self._batches = 0
         self._restarts = 0
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
         self._seconds: dict[str, float] = defaultdict(float)
         self._progress: Progress | None = None
 
-    def follow(self, partitions: Sequence[RawPartition], _pending: int = 0) -> None:
+    def follow(self, partitions: Sequence[SourcePartition], _pending: int = 0) -> None:
         """Set the present partitions of streams."""
         self._partitions = partitions
         self._lags.follow(partitions)
@@ -75,13 +75,13 @@ class TransformStatus:
         self._progress = progress
         self._batches += 1
         for result in results:
-            counts = self._counts[_transformer(result.raw_partition)]
+            counts = self._counts[_transformer(result.partition)]
             if result.report is not None:
                 counts["messages"] += result.report.changes
                 counts["native_messages"] += result.report.native
                 counts["transactions"] += result.report.chunks
                 counts["retries"] += result.report.renewed
-                self._seconds[_transformer(result.raw_partition)] += result.report.seconds
+                self._seconds[_transformer(result.partition)] += result.report.seconds
             if result.error is not None:
                 counts["errors"] += 1
                 counts["retries"] += pauses(result.error.code).heals_seconds > 0
@@ -138,7 +138,7 @@ class TransformStatus:
             yield family
 
 
-def _transformer(partition: RawPartition) -> str:
+def _transformer(partition: SourcePartition) -> str:
     return partition.topic.partition("/")[0]
 
 

@@ -1,155 +1,91 @@
-"""A Spark task: a worker reads its partitions, transforms the messages and commits them, for the time of a batch.
-
-A worker keeps its partitions open from one batch to the next. If it is lost, another one goes on from the committed
-offsets.
-"""
+"""A worker reads its partitions, transforms the messages and commits them (stream_runtime.worker.loop)."""
 
 from __future__ import annotations
 
-import os
-import time
 from typing import TYPE_CHECKING
 
 import structlog
 
 from cdc_common.errors.codes import CdcError
-from materializer.errors import trace_of, unexpected
-from materializer.exactly_once.partition_task import NOTHING_DONE, Report
-from materializer.job.worker_loop import Standing, TaskResult
-from materializer.kafka import ProducerExpiredError, driver_errors
+from stream_runtime.exactly_once.report import NOTHING_DONE
+from stream_runtime.worker.loop import LoopTask, WorkerLoop, poll_seconds
+from stream_runtime.worker.task import Standing
+from transformer.faults import STREAM_FAULTS
 from transformer.job.open_streams import OpenStreams
 
 if TYPE_CHECKING:
-    from materializer.job.plan import Assignment
-    from materializer.job.worker_loop import MayGoOn
-    from materializer.records import RawPartition
-    from transformer.job.partition_task import Done
-    from transformer.kafka import Read
+    from collections.abc import Hashable
+
+    from stream_runtime.kafka.source_reader import Read
+    from stream_runtime.records import SourcePartition
+    from stream_runtime.worker.task import Assignment
     from transformer.records import Definitions, TransformPlan
 
 _logger = structlog.get_logger(__name__)
-_ASK_SECONDS = 0.25  # between two questions whether to go on
-_MIN_POLL_SECONDS = 0.01
 
 
-class TransformTask:
-    """The function that Spark runs in the workers."""
+class TransformTask(LoopTask["TransformPlan"]):
+    """Transforms in a worker."""
 
-    def __init__(self, plan: TransformPlan) -> None:
-        self._plan = plan
+    def loop_key(self, plan: TransformPlan) -> Hashable:
+        return "transformer", plan.definitions.settings.group_id
 
-    def __call__(self, assignment: Assignment, may_go_on: MayGoOn) -> list[TaskResult]:
-        """Run a batch, as materializer.job.worker_loop.Task does."""
-        os.umask(0o077)
-        definitions = self._plan.definitions
-        loop = _loops.get(definitions.settings.group_id)
-        if loop is None:
-            loop = _loops[definitions.settings.group_id] = TransformLoop(definitions)
-        try:
-            return loop.run_batch(self._plan, assignment, may_go_on)
-        except Exception:
-            del _loops[definitions.settings.group_id]  # another attempt begins with a new one
-            loop.close()
-            raise
+    def make_loop(self, plan: TransformPlan) -> TransformLoop:
+        return TransformLoop(plan.definitions)
 
 
-_loops: dict[str, TransformLoop] = {}
-
-
-class TransformLoop:
-    """A worker's open partitions. What fails for one of them stops only that."""
+class TransformLoop(WorkerLoop["TransformPlan"]):
+    """A worker's open partitions of streams."""
 
     def __init__(self, definitions: Definitions) -> None:
-        self._poll_seconds = max(definitions.settings.trigger_interval_ms / 1000, _MIN_POLL_SECONDS)
+        super().__init__(STREAM_FAULTS.words)
+        self._poll_seconds = poll_seconds(definitions.settings.trigger_interval_ms)
         self._streams = OpenStreams(definitions)
-        self._results: dict[RawPartition, TaskResult] = {}
+        self._assigned: set[SourcePartition] = set()
+        self._is_behind = False
 
-    def run_batch(self, plan: TransformPlan, assignment: Assignment, may_go_on: MayGoOn) -> list[TaskResult]:
-        """Read at least once, until the time is over. A partition that fails is left out from then on."""
-        ask_at = time.monotonic() + assignment.seconds
-        self._results = {}
-        assigned = set(assignment.raw_partitions)
-        self._streams.keep(plan, assigned)
-        while True:
-            for partition in sorted(assigned - self._streams.partitions - self._failed()):
-                self._open(plan, partition)
-            count = self._work(assignment.max_messages)
-            now = time.monotonic()
-            if now >= ask_at:
-                if not may_go_on(Standing(is_behind=count >= assignment.max_messages, has_failed=bool(self._failed()))):
-                    return list(self._results.values())
-                ask_at = now + _ASK_SECONDS
+    def begin_batch(self, plan: TransformPlan, assignment: Assignment) -> None:
+        self._assigned = set(assignment.partitions)
+        self._streams.keep(plan, self._assigned)
+
+    def poll_and_process(self, plan: TransformPlan, assignment: Assignment) -> None:
+        for partition in sorted(self._assigned - self._streams.partitions - self.failed):
+            with self.isolated(partition, f"open {partition}"):
+                self._streams.open(plan, partition)
+        count = 0
+        for transformer, read in self._streams.read(assignment.max_messages, self._poll_seconds):
+            partitions = self._streams.of_transformer(transformer)
+            if isinstance(read, CdcError):
+                self.fail_all(partitions, read)
+                continue
+            count += sum(self._process(partition, read) for partition in partitions)
+        self._is_behind = count >= assignment.max_messages
+
+    def standing(self) -> Standing:
+        return Standing(is_behind=self._is_behind, has_failed=bool(self.failed))
+
+    def forget(self, partition: SourcePartition) -> None:
+        self._streams.close(partition)
 
     def close(self) -> None:
         self._streams.close_all()
 
-    def _failed(self) -> set[RawPartition]:
-        return {each for each, result in self._results.items() if result.error is not None}
-
-    def _open(self, plan: TransformPlan, partition: RawPartition) -> None:
-        try:
-            with driver_errors(f"open {partition}"):
-                self._streams.open(plan, partition)
-        except CdcError as error:
-            self._fail(partition, error)
-        except Exception as error:  # noqa: BLE001 - a defect that one stream meets must not stop the others
-            self._fail(partition, unexpected(str(partition), error), trace=trace_of(error))
-
-    def _work(self, most: int) -> int:
-        """Read and transform once: how many messages were read."""
-        count = 0
-        for transformer, read in self._streams.read(most, self._poll_seconds):
-            if isinstance(read, CdcError):
-                for partition in self._streams.of_transformer(transformer):
-                    self._fail(partition, read)
-                continue
-            for partition in self._streams.of_transformer(transformer):
-                count += self._process(partition, read)
-        return count
-
-    def _process(self, partition: RawPartition, read: Read) -> int:
+    def _process(self, partition: SourcePartition, read: Read) -> int:
+        """Transform what was read of a partition: how many messages."""
         source = self._streams.source(partition)
         records = read.records.get(source, [])
-        try:
-            with driver_errors(f"transform messages of {partition}"):
-                done = self._streams.process(partition, records, read.following.get(source))
-            error = read.errors.get(source) if done.error is None else done.error
-        except ProducerExpiredError as expired:
-            self._renew(partition, expired)
-        except CdcError as problem:
-            self._fail(partition, problem, (records[0].offset, records[-1].offset + 1) if records else None)
-        except Exception as problem:  # noqa: BLE001 - as above
-            self._fail(partition, unexpected(str(partition), problem), trace=trace_of(problem))
-        else:
-            self._count(partition, done)
-            if error is not None:
-                self._fail(partition, error, (done.end, done.end + 1) if done.error is not None else None)
+        with self.isolated(partition, f"transform messages of {partition}", records):
+            done = self._streams.process(partition, records, read.following.get(source))
+            if done.report.chunks:
+                self.add_report(partition, done.report)
+            if done.error is not None:
+                self.fail(partition, done.error, (done.report.end, done.report.end + 1))
+            elif source in read.errors:
+                self.fail(partition, read.errors[source])
         return len(records)
 
-    def _renew(self, partition: RawPartition, expired: ProducerExpiredError) -> None:
+    def renew(self, partition: SourcePartition, error: CdcError, _records: object) -> None:
         """Close the partition. The next round opens it again, with a new producer, at its committed offset."""
-        _logger.warning("producer renewed", partition=str(partition), problem=expired.problem)
+        _logger.warning("producer renewed", partition=str(partition), problem=error.problem)
         self._streams.close(partition)
-        self._add_report(partition, NOTHING_DONE._replace(renewed=1))
-
-    def _count(self, partition: RawPartition, done: Done) -> None:
-        if done.chunks:
-            counts = done.first, done.end, done.messages, done.sent, done.chunks, done.seconds
-            self._add_report(partition, Report(*counts, native=done.native))
-
-    def _add_report(self, partition: RawPartition, report: Report) -> None:
-        before = self._results.get(partition)
-        if before is not None and before.report is not None:
-            report = before.report.and_then(report)
-        self._results[partition] = TaskResult(partition, report, None)
-
-    def _fail(
-        self, partition: RawPartition, error: CdcError, offsets: tuple[int, int] | None = None, trace: str = ""
-    ) -> None:
-        """Stop the partition for this batch. offsets: the first and the next one of the messages that failed."""
-        if trace:
-            _logger.error("partition stopped", problem=error.problem, offsets=offsets, trace=trace)
-        before = self._results.get(partition)
-        report = None if before is None else before.report
-        self._results[partition] = TaskResult(partition, report, error, offsets, trace)
-        self._streams.close(partition)
+        self.add_report(partition, NOTHING_DONE._replace(renewed=1))

@@ -9,20 +9,21 @@ from cdc_common.program.metrics import Collected
 from cdc_common.program.operations import Operations
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
-from materializer.exactly_once.partition_task import Report
-from materializer.job.lag_watch import Lag, LagWatch
-from materializer.job.progress import Progress
 from materializer.job.status import JobStatus
-from materializer.job.stopped import Failure, StoppedPartitions
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
-from materializer.store.unused import DiskUse
+from materializer.worker.fold_report import FoldReport
 from publisher.monitoring.status import Status, metrics
 from publisher.snapshot.shown import Shown
 from publisher.topics.waiting import ShownTable
 from schematizer.catalogue.census import Census, Counted
 from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
+from stream_runtime.driver.lag_watch import Lag, LagWatch
+from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.exactly_once.report import Report, StateReport
+from stream_runtime.query.progress import Progress
+from stream_runtime.state.unused import DiskUse
+from stream_runtime.worker.task import TaskResult
 from transformer.job.status import TransformStatus
 
 if TYPE_CHECKING:
@@ -71,9 +72,8 @@ def _busy_job() -> JobStatus:
     lags = LagWatch(_no_kafka, stopped.all)
     lags.latest, lags.measured_at = {raw_partition: Lag(1, 9, is_lost=True)}, 0.0
     status = JobStatus("group", stopped, lags)
-    report = Report(
-        0, 9, 9, 4, 1, 0.1, state_bytes=100, disk=DiskUse("here:/states", 30, 10, 900), ops={"c": 3, "d": 1}
-    )
+    state = StateReport(100, disk=DiskUse("here:/states", 30, 10, 900))
+    report = Report(0, 9, 9, 4, 1, 0.1, state=state, own=FoldReport(ops={"c": 3, "d": 1}))
     status.count_batch([TaskResult(raw_partition, report, None)], Progress("group", 7, 9, 90.0, 0.1, 0.05, 2))
     return status
 

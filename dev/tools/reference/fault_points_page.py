@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from dev.verify.chaos.faults import StackFault
 from dev.verify.chaos.matrix import Action
-from materializer.fault_points import FaultPoint, RebuildPoint, ReshardPoint, TransformPoint
+from materializer.fault_points import RebuildPoint, ReshardPoint
+from stream_runtime.fault_points import FaultPoint, StatelessPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
 
 HEADING = "## The points\n"
 
@@ -65,10 +66,10 @@ def table() -> str:
         "",
         "| the worker dies at | what holds, and what the next task does |",
         "| --- | --- |",
-        *_rows(TransformPoint),
+        *_rows(StatelessPoint),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _rows(points: Iterable[AnyPoint]) -> Iterator[str]:
+def _rows(points: Iterable[Point]) -> Iterator[str]:
     return (f"| `{point.name.lower()}` | {point.value} |" for point in points)

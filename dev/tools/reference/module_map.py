@@ -16,6 +16,7 @@ PACKAGES = (
     "cdc_native",
     "publisher",
     "filler",
+    "stream_runtime",
     "materializer",
     "schematizer",
     "transformer",

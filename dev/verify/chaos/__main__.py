@@ -27,17 +27,17 @@ from dev.verify.chaos.report import show_cell, show_matrix, show_run, show_runs,
 from dev.verify.chaos.transform_matrix import make_setup_of, run_transform_cell, transform_cells
 from dev.verify.chaos.whole_path import ChaosResult, chaos_run
 from dev.verify.model.check import SINGLE, Run
-from materializer.fault_points import FaultPoint, TransformPoint, point_named
+from stream_runtime.fault_points import FaultPoint, StatelessPoint, point_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dev.local_stack.servers.programs import Setting
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
 
 SetupT = TypeVar("SetupT")
 
-NAMES = [point.name.lower() for kind in (FaultPoint, TransformPoint) for point in kind]
+NAMES = [point.name.lower() for kind in (FaultPoint, StatelessPoint) for point in kind]
 # Small chunks and many snapshots: more moments to be hurt at.
 SETTINGS: Mapping[str, Setting] = {
     "publisher.heartbeat_seconds": 1.0,
@@ -57,7 +57,7 @@ def fresh_setups(console: Console, make: Callable[[str, str, Path], SetupT]) -> 
 
 
 def hurt(
-    console: Console, chosen: Iterable[Cell], point: AnyPoint | None, run: Callable[[Cell], Outcome]
+    console: Console, chosen: Iterable[Cell], point: Point | None, run: Callable[[Cell], Outcome]
 ) -> list[Outcome]:
     """The outcomes of the cells of one point, or of all. A cell whose point was reached fewer times than in the counted
     run is run again, and hurt at the last time.
@@ -89,7 +89,7 @@ def move_matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
     return show_matrix(console, outcomes, seed, FaultPoint, "a move to another change topic")
 
 
-def transform_matrix(console: Console, seed: int, point: TransformPoint | None) -> bool:
+def transform_matrix(console: Console, seed: int, point: StatelessPoint | None) -> bool:
     """Run the matrix of the transformers' protocol."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, ExitStack() as end:
         port = free_ports(1)[0]
@@ -99,7 +99,7 @@ def transform_matrix(console: Console, seed: int, point: TransformPoint | None) 
         with fresh_setups(console, lambda kafka, name, at: make_setup_of(kafka, registry, name, at)) as setups:
             chosen = transform_cells(next(setups), seed)
             outcomes = hurt(console, chosen, point, lambda cell: run_transform_cell(next(setups), cell))
-    return show_matrix(console, outcomes, seed, TransformPoint, "a transformer's protocol")
+    return show_matrix(console, outcomes, seed, StatelessPoint, "a transformer's protocol")
 
 
 def runs(console: Console, seeds: range, point: FaultPoint | None, master: Master) -> bool:
@@ -141,9 +141,9 @@ def main(seed: int, count: int, name: str | None, chosen: str, spark: str) -> No
             run(console, seed, point)
             for matrix_name, run in MATRICES.items()
             if chosen in ("all", matrix_name)
-            and (point is None or isinstance(point, TransformPoint) == (matrix_name == "transformer"))
+            and (point is None or isinstance(point, StatelessPoint) == (matrix_name == "transformer"))
         ]
-        if count and not isinstance(point, TransformPoint):
+        if count and not isinstance(point, StatelessPoint):
             task_point = None if point is None else FaultPoint(point)
             verdicts.append(runs(console, range(seed, seed + count), task_point, MASTERS[spark]))
     sys.exit(0 if all(verdicts) else 1)

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dev.verify.chaos.processes import process_state, wait_until
-from materializer import fault_points
-from materializer.fault_points import Fault, FaultPoint, InjectedFaultError, point_named
-from materializer.kafka import producer
+from stream_runtime import fault_points
+from stream_runtime.fault_points import Fault, FaultPoint, InjectedFaultError, point_named
+from stream_runtime.kafka import producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
 
 END_SECONDS = 90.0
 _servers = multiprocessing.get_context("forkserver")
@@ -83,7 +83,7 @@ class Child(NamedTuple):
     def output(self) -> str:
         return self.log.read_text()
 
-    def reached(self) -> dict[AnyPoint, int]:
+    def reached(self) -> dict[Point, int]:
         """Return how often each point was reached, once it has ended by itself."""
         lines = (line.split() for line in self.output().splitlines() if line.startswith("reached "))
         return {point_named(name): int(count) for _, name, count in lines}
@@ -108,7 +108,7 @@ def start(
     return Child(process, log)
 
 
-def census(setup: Runs, until: int | None = None) -> dict[AnyPoint, int]:
+def census(setup: Runs, until: int | None = None) -> dict[Point, int]:
     """Run to the end, and tell how often each point was reached."""
     child = start(setup, Fault(next(iter(FaultPoint)), 0, "count"), until=until)
     assert child.wait() == 0, child.output()

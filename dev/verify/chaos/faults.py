@@ -16,7 +16,7 @@ import psutil
 
 from dev.local_stack.servers.spark_cluster import executors, python_workers
 from dev.verify.chaos.processes import process_state, wait_until
-from materializer.fault_points import FaultPoint
+from stream_runtime.fault_points import FaultPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

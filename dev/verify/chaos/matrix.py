@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_common.errors.codes import Code
 from dev.verify.chaos.child import Child, Runs, census, start
-from materializer.fault_points import AnyPoint, Fault, FaultPoint
+from stream_runtime.fault_points import Fault, FaultPoint, Point
 from tests.support.materializer.counting import CHANGE_PARTITIONS
 from tests.support.materializer.protocol_run import Setup
 
@@ -55,7 +55,7 @@ class Action(Enum):
 class Cell(NamedTuple):
     """`nth`: which time the point is reached; `scenario`: the name of one of SCENARIOS."""
 
-    point: AnyPoint
+    point: Point
     action: Action
     nth: int
     scenario: str
@@ -123,7 +123,7 @@ def finish(setup: Runs, until: int | None = None, defect: Defect = None) -> None
     assert child.wait() == 0, child.output()
 
 
-def reached(make: Callable[[], Setup]) -> dict[str, dict[AnyPoint, int]]:
+def reached(make: Callable[[], Setup]) -> dict[str, dict[Point, int]]:
     """Return how often each point is reached in each scenario."""
     found = {}
     for name, prepare in SCENARIOS.items():
@@ -133,9 +133,7 @@ def reached(make: Callable[[], Setup]) -> dict[str, dict[AnyPoint, int]]:
     return found
 
 
-def cells(
-    found: Mapping[str, Mapping[AnyPoint, int]], seed: int, points: Iterable[AnyPoint] = FaultPoint
-) -> Iterator[Cell]:
+def cells(found: Mapping[str, Mapping[Point, int]], seed: int, points: Iterable[Point] = FaultPoint) -> Iterator[Cell]:
     """Every point with every action, at a time that the seed chooses; AssertionError for one that no run reaches."""
     points = list(points)
     missed = [point.name for point in points if not any(point in counts for counts in found.values())]

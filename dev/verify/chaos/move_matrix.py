@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dev.verify.chaos.child import census, start
 from dev.verify.chaos.matrix import Cell, Outcome, cells, finish, hurt_and_finish, judge
-from materializer.fault_points import Fault, FaultPoint
+from stream_runtime.fault_points import Fault, FaultPoint
 from tests.support.materializer.move_run import AFTER, BEFORE, LATER, MoveSetup
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dev.verify.chaos.matrix import Defect
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
 
 _PARTS_DONE = 5  # of about twelve
 
@@ -53,12 +53,12 @@ def make_move_setup(bootstrap: str, prefix: str, folder: Path) -> MoveSetup:
     return setup
 
 
-def reached_in_move(make: Callable[[], MoveSetup]) -> dict[str, dict[AnyPoint, int]]:
+def reached_in_move(make: Callable[[], MoveSetup]) -> dict[str, dict[Point, int]]:
     """Return how often each point is reached from the moment on at which the plan names the next topic."""
     return {name: census(prepare(make())) for name, prepare in MOVES.items()}
 
 
-def move_cells(found: Mapping[str, Mapping[AnyPoint, int]], seed: int) -> Iterator[Cell]:
+def move_cells(found: Mapping[str, Mapping[Point, int]], seed: int) -> Iterator[Cell]:
     """Yield the cells of all points of a task, except the first point of a new raw partition. See matrix.cells."""
     return cells(found, seed, [point for point in FaultPoint if point is not FaultPoint.AFTER_ADOPT])
 

@@ -11,30 +11,30 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dev.verify.chaos.matrix import Action
-from materializer.fault_points import AnyPoint, FaultPoint, TransformPoint, reach
-from materializer.kafka import GroupPositions, PartitionProducer, producer
-from materializer.store import checkpoints
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.versions import sequence
+from stream_runtime.fault_points import FaultPoint, Point, StatelessPoint, reach
+from stream_runtime.kafka import GroupPositions, PartitionProducer, producer
+from stream_runtime.state import checkpoints
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.versions import sequence
 from tests.support.materializer.protocol_run import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from materializer.exactly_once.position import Position
     from materializer.records import RawPartition
-    from materializer.store.changelog import Changelog
+    from stream_runtime.exactly_once.position import Position
+    from stream_runtime.state.changelog import Changelog
 
 
 class Mutant(NamedTuple):
     name: str
     seed: Callable[[], None]
-    point: AnyPoint
+    point: Point
     action: Action
     scenario: str = "fresh"
 
 
-def seed_position_first(method: str = "send_position", sent: AnyPoint = FaultPoint.AFTER_SEND_OFFSETS) -> None:
+def seed_position_first(method: str = "send_position", sent: Point = FaultPoint.AFTER_SEND_OFFSETS) -> None:
     """The position is committed in a transaction of its own, before the messages. `method` sends it."""
     send, send_position = PartitionProducer.send, getattr(PartitionProducer, method)
     commit, begin = PartitionProducer.commit, PartitionProducer.begin
@@ -52,7 +52,7 @@ def seed_position_first(method: str = "send_position", sent: AnyPoint = FaultPoi
     _patch(PartitionProducer, send=lambda _self, *message: held.append(message), **{method: position_first})
 
 
-def seed_position_last(method: str = "send_position", committed: AnyPoint = FaultPoint.AFTER_COMMIT) -> None:
+def seed_position_last(method: str = "send_position", committed: Point = FaultPoint.AFTER_COMMIT) -> None:
     """The messages are committed in a transaction of their own, before the position. `method` sends it."""
     send_position = getattr(PartitionProducer, method)
     commit, begin = PartitionProducer.commit, PartitionProducer.begin
@@ -134,17 +134,17 @@ MOVE_MUTANTS = tuple(each._replace(scenario="move") for each in MUTANTS[:3])
 TRANSFORM_MUTANTS = (
     Mutant(
         "the offset before the messages",
-        partial(seed_position_first, "send_offset", TransformPoint.OFFSET_SENT),
-        TransformPoint.OFFSET_SENT,
+        partial(seed_position_first, "send_offset", StatelessPoint.OFFSET_SENT),
+        StatelessPoint.OFFSET_SENT,
         Action.KILL,
     ),
     Mutant(
         "the offset after the messages",
-        partial(seed_position_last, "send_offset", TransformPoint.CHUNK_COMMITTED),
-        TransformPoint.CHUNK_COMMITTED,
+        partial(seed_position_last, "send_offset", StatelessPoint.CHUNK_COMMITTED),
+        StatelessPoint.CHUNK_COMMITTED,
         Action.KILL,
     ),
-    Mutant("no fence", seed_no_fence, TransformPoint.ALL_SENT, Action.ZOMBIE),
+    Mutant("no fence", seed_no_fence, StatelessPoint.ALL_SENT, Action.ZOMBIE),
 )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dev.verify.chaos.faults import Strike
     from dev.verify.chaos.matrix import Outcome
     from dev.verify.chaos.whole_path import ChaosResult
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
 
 SHOWN_CHARACTERS = 4000
 
@@ -29,9 +29,7 @@ def show_cell(console: Console, outcome: Outcome) -> None:
         console.print(outcome.problem[-SHOWN_CHARACTERS:], style="red", highlight=False, markup=False, soft_wrap=True)
 
 
-def show_matrix(
-    console: Console, outcomes: Sequence[Outcome], seed: int, points: Iterable[AnyPoint], title: str
-) -> bool:
+def show_matrix(console: Console, outcomes: Sequence[Outcome], seed: int, points: Iterable[Point], title: str) -> bool:
     """The table of all cells; whether all is well."""
     verdicts = {(outcome.cell.point, outcome.cell.action): outcome for outcome in outcomes}
     table = Table("point", *(action.name.lower() for action in Action), title=f"kill matrix of {title}")

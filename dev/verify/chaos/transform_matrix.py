@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dev.verify.chaos.child import census
 from dev.verify.chaos.matrix import Cell, Outcome, cells, finish, hurt_and_finish, judge
-from materializer.fault_points import TransformPoint
+from stream_runtime.fault_points import StatelessPoint
 from tests.support.transformer.scene import Scene
 from tests.support.transformer.transform_run import TransformSetup
 
@@ -37,7 +37,7 @@ def make_setup_of(bootstrap: str, registry: str, name: str, folder: Path) -> Tra
 
 def transform_cells(setup: TransformSetup, seed: int) -> Iterator[Cell]:
     """Yield the cells of the transformers' protocol. See matrix.cells. The setup cannot be used again."""
-    return cells({"fresh": census(setup)}, seed, TransformPoint)
+    return cells({"fresh": census(setup)}, seed, StatelessPoint)
 
 
 def run_transform_cell(setup: TransformSetup, cell: Cell, defect: Defect = None) -> Outcome:

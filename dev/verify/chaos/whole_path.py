@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dev.verify.chaos.masters import RunningSpark
     from dev.verify.model.generator import Generator
     from dev.verify.model.writer import Writer
-    from materializer.fault_points import FaultPoint
+    from stream_runtime.fault_points import FaultPoint
 
 # Inserts, updates, deletions of rows, ranges and partitions, statics, TTLs, counters.
 CHAOS_TABLES = tuple(table for table in TABLES if table.name in {"plain", "wide", "lives", "hits"})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cdc_common.program.cli import Program
 from dev.verify.model.mutants import MutantPlanner
-from materializer.job import spark
+from materializer.job import run as spark
 
 if TYPE_CHECKING:
     from materializer.settings import Settings

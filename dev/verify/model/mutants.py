@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.rows.readings import Readings
 from cdc_common.messages import tables
-from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.schema_in_force import SchemaInForce
-from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
 from materializer.rows.catalog import TableCatalog
+from materializer.rows.published import NO_TOPICS
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.raw_processor import RawProcessor
 from publisher.snapshot import nodetool
 from publisher.topics.table_follower import TableFollower
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
     from dev.local_stack.servers.stack import Stack
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
-    from materializer.records import Message, RawPartition, RawRecord, Rest
-    from materializer.rows.overlay import StateReader
+    from materializer.records import RawPartition, RawRecord
     from materializer.rows.published import Published
+    from stream_runtime.records import Message, Rest
+    from stream_runtime.state.reader import StateReader
 
 VARIABLE = "CDC_MUTANT"
 SKIP = "every twentieth message of a task is skipped"
@@ -159,16 +161,16 @@ class MutantPlan(BatchPlan):
 
     mutant: str = ""
 
-    def processor(self, raw_topic: str) -> Processor:
+    def processor(self, raw_topic: str) -> RawProcessor:
         seed_once(self.mutant)
         processor = BatchPlan.processor(self, raw_topic)
         return SkippingProcessor(processor) if self.mutant == SKIP else processor
 
 
-class SkippingProcessor(Processor):
+class SkippingProcessor(RawProcessor):
     """Loses every twentieth message of a task."""
 
-    def __init__(self, whole: Processor) -> None:
+    def __init__(self, whole: RawProcessor) -> None:
         self.shape = whole.shape
         self._whole = whole
 

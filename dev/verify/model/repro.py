@@ -21,7 +21,7 @@ from dev.verify.model.check import Seed
 from dev.verify.model.mutants import NAMES, start_with
 from dev.verify.model.shapes import schema
 from dev.verify.model.shrink import Shrinker
-from materializer.kafka import TopicReader
+from stream_runtime.kafka import TopicReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

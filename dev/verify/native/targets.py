@@ -34,7 +34,7 @@ from materializer.fold import native_fold
 from materializer.fold.chunk import fold_chunk
 from materializer.rows import native_plan
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS
-from materializer.store.changelog import encode_body
+from stream_runtime.state.changelog import encode_body
 from tests.support.cassandra_storage import segment_builder
 from tests.support.cassandra_storage.merged_tables import CaseMaker
 from tests.support.cdc_native.avro_checks import check_damaged, check_whole

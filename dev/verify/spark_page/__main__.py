@@ -27,8 +27,8 @@ from dev.local_stack.servers.programs import SPARK_START_SECONDS, Program, spark
 from dev.local_stack.servers.spark_cluster import spark_home
 from dev.local_stack.servers.stack import Stack
 from dev.verify.browser.chromium import chromium
-from materializer.job.spark_conf import PROMETHEUS
 from materializer.settings import MaterializerSettings
+from stream_runtime.query.spark_conf import PROMETHEUS
 from tests.support.http_get import get
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ FORMATS = (
     "cdc_common/messages/raw.py",  # where it was before
     "cdc_common/messages/raw.py",
     "materializer/rows/format_version.py",
-    "materializer/store/changelog.py",
+    "stream_runtime/state/changelog.py",
 )
 FORMAT_LINE = "^FORMAT_VERSION = "
 VERSION_LINE = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)

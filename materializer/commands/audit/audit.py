@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from materializer.commands.audit.plan import AuditPlan
     from materializer.commands.audit.progress import Progress, ProgressFile
     from materializer.commands.audit.report import Report
-    from materializer.job.spark_tasks import SparkTasks
+    from stream_runtime.query.spark_tasks import SparkTasks
 
 _SPANS_PER_TASK = 8
 _LOOK_SECONDS = 5.0  # between two looks at how far the states are

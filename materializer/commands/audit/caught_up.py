@@ -16,13 +16,13 @@ from cdc_common.messages.topics import watermarks_topic
 from materializer.commands.stored_partitions import read_positions
 from materializer.fold.publishers import decode_watermark
 from materializer.fold.reorder import has_buffered
-from materializer.kafka import TopicReader, Topics
 from materializer.rows.keys import PUBLISHER, PUBLISHER_END
+from stream_runtime.kafka import TopicReader, Topics
 
 if TYPE_CHECKING:
     from materializer.records import RawPartition
-    from materializer.rows.overlay import StateReader
     from materializer.settings import MaterializerSettings, Settings
+    from stream_runtime.state.reader import StateReader
 
 
 class CaughtUp(NamedTuple):

@@ -9,6 +9,7 @@ from uuid import UUID
 from cdc_common.clients.cassandra import connect
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import raw_topic
+from materializer.checkpoint_location import object_store
 from materializer.commands.audit.audit import Audit
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
 from materializer.commands.audit.progress import Progress, ProgressFile
@@ -16,15 +17,14 @@ from materializer.commands.audit.repair import Repair
 from materializer.commands.audit.report import Report
 from materializer.commands.audit.states import delete_local_stores
 from materializer.commands.stored_partitions import read_positions
-from materializer.errors import no_raw_topic
-from materializer.exactly_once.position import check_topic
-from materializer.job.spark_tasks import spark_tasks
-from materializer.job.table_schemas import read_table_schemas
-from materializer.job.wiring import object_store
-from materializer.kafka import Topics
+from materializer.errors import RAW_FAULTS, no_raw_topic
+from materializer.planning.table_schemas import read_table_schemas
+from stream_runtime.exactly_once.position import check_topic
+from stream_runtime.kafka import Topics
+from stream_runtime.query.spark_tasks import spark_tasks
 
 if TYPE_CHECKING:
-    from materializer.job.plan import TableSchema
+    from materializer.planning.plan import TableSchema
     from materializer.settings import Settings
 
 EQUAL, DIFFERENT, NOT_AUDITED = 0, 1, 2
@@ -48,7 +48,7 @@ def audit_table(settings: Settings, table: str, options: AuditOptions, *, as_jso
         raise CdcError(Code.STATE_MISMATCH, f"The group has no offset for {topic}.", "Set group_id to the job's group.")
     for raw_partition, position in positions.items():
         if position is not None:
-            check_topic(position, shape, raw_partition)
+            check_topic(position, shape, raw_partition, RAW_FAULTS)
     file = ProgressFile(object_store(settings.materializer), settings.materializer.group_id, topic)
     report = Report(plan.table(), as_json=as_json)
     progress = _begin(file, plan, report, restart=restart)

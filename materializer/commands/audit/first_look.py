@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from materializer.commands.audit.select import PageReader
     from materializer.commands.audit.shown import AuditedTable, SelectedUnit, Side
     from materializer.records import RawPartition
-    from materializer.rows.overlay import StateReader
+    from stream_runtime.state.reader import StateReader
 
 # The number of a unit's span, its token, partition key and unit.
 Key: TypeAlias = tuple[int, int, bytes, bytes]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.clients.cassandra import Consistency
 from materializer.commands.audit.shown import AuditedTable
-from materializer.job.plan import TableSchema
-from materializer.job.processor import table_catalog
+from materializer.planning.plan import TableSchema
 from materializer.records import RawPartition
 from materializer.settings import Settings
+from materializer.worker.processor import table_catalog
 
 if TYPE_CHECKING:
     from materializer.rows.catalog import TableCatalog

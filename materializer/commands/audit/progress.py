@@ -14,7 +14,7 @@ from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.select import Unread
 
 if TYPE_CHECKING:
-    from materializer.store.object_store import ObjectStore
+    from stream_runtime.state.object_store import ObjectStore
 
 FORMAT_VERSION = 1
 READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1

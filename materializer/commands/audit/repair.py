@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from cdc_common.clients.cassandra import CassandraClient
     from materializer.commands.audit.plan import AuditPlan
     from materializer.commands.audit.report import Report
-    from materializer.job.spark_tasks import SparkTasks
     from materializer.settings import Settings
+    from stream_runtime.query.spark_tasks import SparkTasks
 
 KEYS_AT_ONCE = 100
 """Cassandra partitions for which each node flushes once."""

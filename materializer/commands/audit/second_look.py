@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from materializer.commands.audit.select import PageReader
     from materializer.commands.audit.shown import AuditedTable, Side
     from materializer.commands.audit.states import StoredUnit
-    from materializer.rows.overlay import StateReader
+    from stream_runtime.state.reader import StateReader
 
 _MOST_LOOKS = 6
 

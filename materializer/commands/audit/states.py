@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime
 from cassandra_storage.formats.rows.row import Row
 from cdc_common.errors.codes import CdcError, Code
+from materializer.checkpoint_location import object_store
 from materializer.commands.stored_partitions import read_positions
-from materializer.exactly_once.position import check_no_command
-from materializer.job.wiring import object_store
+from materializer.errors import RAW_FAULTS
 from materializer.rows.keys import (
     FACTS_SECTION,
     INCOMPLETE,
@@ -29,21 +29,22 @@ from materializer.rows.overlay import Overlay
 from materializer.rows.partition_state import decode_facts
 from materializer.rows.range_tombstones import decode_range
 from materializer.rows.row_codec import RowCodec
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_local_store
-from materializer.store.unused import UnusedLimits, delete_unused
+from stream_runtime.exactly_once.position import check_no_command
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.restore import restore
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.unused import UnusedLimits, delete_unused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from materializer.exactly_once.position import Position
     from materializer.records import RawPartition
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import StateReader
     from materializer.settings import MaterializerSettings, Settings
-    from materializer.store.rocksdb import LocalStore
+    from stream_runtime.exactly_once.position import Position
+    from stream_runtime.state.reader import StateReader
+    from stream_runtime.state.rocksdb import LocalStore
 
 _TRIES = 3  # while the job deletes what an attempt to restore was about to read
 _ANY_SIZE = 2**63
@@ -84,14 +85,16 @@ def open_committed(
 
 
 def _restore(settings: Settings, raw_partition: RawPartition, local: LocalStore) -> bool:
-    checkpoints = CheckpointStore(object_store(settings.materializer), settings.materializer.group_id, raw_partition)
+    checkpoints = CheckpointStore(
+        object_store(settings.materializer), settings.materializer.group_id, raw_partition, RAW_FAULTS
+    )
     position: Position | None = None
     tries_left = _TRIES
     while True:
         before, position = position, read_positions(settings, [raw_partition])[raw_partition]
         if position is None:
             return False
-        check_no_command(position, raw_partition)
+        check_no_command(position, raw_partition, RAW_FAULTS)
         tries_left -= 1
         try:
             with checkpoints.pinned(position.version):

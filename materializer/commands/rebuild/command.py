@@ -8,7 +8,8 @@ import click
 
 from cdc_common.clients.registry import RegistryClient
 from materializer.commands.rebuild.rebuild import Rebuild
-from materializer.kafka import command_errors
+from materializer.errors import RAW_FAULTS
+from stream_runtime.kafka import command_errors
 
 if TYPE_CHECKING:
     from materializer.settings import Settings
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def rebuild_table(settings: Settings, table: str, *, is_confirmed: bool) -> None:
     """Rebuild `keyspace.table`, or print what that would do. Then print the operator's next steps."""
-    with RegistryClient(settings.registry) as registry, command_errors(f"rebuild {table}"):
+    with RegistryClient(settings.registry) as registry, command_errors(f"rebuild {table}", RAW_FAULTS):
         rebuild = Rebuild(settings, table, registry, click.echo)
         if is_confirmed:
             registry.check_reachable()

@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.topics import raw_topic
+from materializer.checkpoint_location import object_store
+from materializer.command_marks import REBUILDING, command_lock
 from materializer.commands.rebuild.row_deletions import RowDeleter
 from materializer.commands.reshard.survey import read_raw_topic
 from materializer.commands.stored_partitions import list_stored_partitions
-from materializer.exactly_once.position import REBUILDING, Position, command_lock
-from materializer.fault_points import RebuildPoint, reach
+from materializer.errors import RAW_FAULTS
+from materializer.fault_points import RebuildPoint
 from materializer.fold.gaps import DeadLetter
-from materializer.job.topic_finder import topics_of_table
-from materializer.job.wiring import object_store
-from materializer.kafka import GroupPositions, PartitionProducer, Topics
 from materializer.output.dead_letters import DeadLetterWriter, unresolved_dead_letters
+from materializer.planning.topic_finder import topics_of_table
 from materializer.rows.keys import FLOOR
-from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.versions import NOTHING, next_version, sequence
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.fault_points import reach
+from stream_runtime.kafka import GroupPositions, PartitionProducer, Topics
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.versions import NOTHING, next_version, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +49,7 @@ class Rebuild:
         self._schemas = schemas
         self._say = say
         self._store = object_store(settings.materializer)
-        self._group_positions = GroupPositions(self._kafka, self._group)
+        self._group_positions = GroupPositions(self._kafka, self._group, RAW_FAULTS)
 
     def describe(self) -> Iterator[str]:
         """Lines that say what a rebuild would do. Nothing is changed."""
@@ -151,7 +154,7 @@ class Rebuild:
         return PartitionProducer(self._kafka, self._group, raw_partition, self._group_positions.consumer)
 
     def _checkpoints(self, raw_partition: RawPartition) -> CheckpointStore:
-        return CheckpointStore(self._store, self._group, raw_partition)
+        return CheckpointStore(self._store, self._group, raw_partition, RAW_FAULTS)
 
     def _list_stored(self) -> list[RawPartition]:
         return [each for each in list_stored_partitions(self._store, self._group) if each.topic == self._name]

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cdc_common.messages import wire
 from cdc_common.messages.closing_deletes import ClosingDeletes
-from materializer.fault_points import RebuildPoint, reach
-from materializer.kafka import read_partition
-from materializer.records import Message
-from materializer.store.bulk_load import BulkLoad
-from materializer.store.changelog import Head
-from materializer.store.rocksdb import open_local_store
-from materializer.store.versions import NOTHING, next_version
+from materializer.fault_points import RebuildPoint
+from stream_runtime.fault_points import reach
+from stream_runtime.kafka import read_partition
+from stream_runtime.records import Message
+from stream_runtime.state.bulk_load import BulkLoad
+from stream_runtime.state.changelog import Head
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.versions import NOTHING, next_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from materializer.kafka import PartitionProducer
     from materializer.settings import Settings
+    from stream_runtime.kafka import PartitionProducer
 
 _ROWS_PER_TRANSACTION = 1000
 _KEY = b"k"  # prefix of a change's key: keys begin with 0x00, which the state store uses itself

@@ -9,17 +9,17 @@ from cdc_common.messages import raw
 from cdc_common.messages.topics import partition_for
 from materializer.commands.reshard.partition import RawMessageAt
 from materializer.fold.row_updates import decode_record
-from materializer.kafka import read_raw
 from materializer.records import UnreadableError
+from stream_runtime.kafka import read_raw
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from cdc_common.settings import KafkaSettings
     from materializer.commands.reshard.survey import Survey
-    from materializer.exactly_once.chunks import ChunkSettings
-    from materializer.exactly_once.position import Position
     from materializer.records import RawPartition, RawRecord
+    from stream_runtime.exactly_once.chunks import ChunkSettings
+    from stream_runtime.exactly_once.position import Position
 
 
 def read_backlog(

@@ -11,8 +11,9 @@ from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.reshard.survey import read_raw_topic, survey_topic
 from materializer.commands.stored_partitions import read_positions
+from materializer.errors import RAW_FAULTS
 from materializer.job.planner import Planner
-from materializer.kafka import command_errors
+from stream_runtime.kafka import command_errors
 
 if TYPE_CHECKING:
     from materializer.settings import Settings
@@ -39,11 +40,11 @@ def reshard_state(settings: Settings, table: str, *, dry_run: bool, in_spark: bo
             f"The tables topic holds no schema of {table}.",
             "Start a publisher: it sends the schemas that it knows.",
         )
-    with command_errors(f"reshard {topic.name}"):
+    with command_errors(f"reshard {topic.name}", RAW_FAULTS):
         if not in_spark:
             Reshard(plan, topic.name, click.echo).reshard_topic()
             return
-        from materializer.job.spark_tasks import spark_tasks  # noqa: PLC0415 - without it, no Spark is needed
+        from stream_runtime.query.spark_tasks import spark_tasks  # noqa: PLC0415 - without it, no Spark is needed
 
         with spark_tasks(settings.materializer) as tasks:
             Reshard(plan, topic.name, click.echo, tasks).reshard_topic()

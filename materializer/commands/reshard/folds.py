@@ -13,23 +13,25 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from materializer.command_marks import RESHARDING
 from materializer.commands.reshard.backlog import read_backlog
 from materializer.commands.reshard.partition import opened
 from materializer.commands.reshard.redistribute import TICK_HOST
 from materializer.commands.reshard.survey import is_placed_by
-from materializer.exactly_once.position import RESHARDING, Position
-from materializer.fault_points import ReshardPoint, reach
-from materializer.job.open_partitions import OpenPartitions
-from materializer.job.wiring import chunk_settings
-from materializer.kafka import read_raw
+from materializer.fault_points import ReshardPoint
+from materializer.worker.open_partitions import OpenPartitions
+from materializer.worker.wiring import chunk_settings
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.fault_points import reach
+from stream_runtime.kafka import read_raw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from materializer.commands.reshard.survey import Survey
-    from materializer.exactly_once.processor import Processor
-    from materializer.job.plan import BatchPlan
     from materializer.records import RawRecord
+    from materializer.worker.batch_plan import BatchPlan
+    from materializer.worker.raw_processor import RawProcessor
 
 _NEVER = 2**40  # seconds: nothing is purged here, so that messages that are folded twice change nothing
 
@@ -96,7 +98,7 @@ def fold_backlog(plan: BatchPlan, survey: Survey, targets: Sequence[int]) -> Fol
         return Folded({number: partition.position for number, partition in partitions.items()}, messages, changes)
 
 
-def _processor(plan: BatchPlan, survey: Survey) -> Processor:
+def _processor(plan: BatchPlan, survey: Survey) -> RawProcessor:
     """Return a processor that purges nothing, and knows the publisher of ticks."""
     settings = plan.materializer
     forgotten = frozenset({*settings.forgotten_publishers, UUID(bytes=TICK_HOST)})

@@ -12,23 +12,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.reshard.redistribute import is_settled
-from materializer.exactly_once.clock_check import check_clock
-from materializer.exactly_once.committer import Committer
 from materializer.fault_points import ReshardPoint
-from materializer.job.wiring import open_resources, task_settings
 from materializer.records import RawPartition, RawRecord
-from materializer.store.versions import NOTHING
+from materializer.worker.wiring import open_resources, task_settings
+from stream_runtime.exactly_once.committer import Committer
+from stream_runtime.state.versions import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from materializer.exactly_once.partition_task import TaskSettings
-    from materializer.exactly_once.position import Position
-    from materializer.exactly_once.processor import Processor
-    from materializer.exactly_once.resources import Resources
     from materializer.fold.result import ChunkResult
-    from materializer.job.plan import BatchPlan
-    from materializer.records import Message
+    from materializer.worker.batch_plan import BatchPlan
+    from materializer.worker.raw_processor import RawProcessor
+    from stream_runtime.exactly_once.partition_task import TaskSettings
+    from stream_runtime.exactly_once.position import Position
+    from stream_runtime.exactly_once.resources import Resources
+    from stream_runtime.records import Message
 
 
 class RawMessageAt(NamedTuple):
@@ -60,13 +59,13 @@ class ReshardedPartition:
         transactions.commit()
         self.position = position
 
-    def fold(self, found: Sequence[RawMessageAt], processor: Processor) -> int:
+    def fold(self, found: Sequence[RawMessageAt], processor: RawProcessor) -> int:
         """Fold the records, in as many transactions as needed: the number of changes."""
         changes = 0
         while found:
             result = processor.fold(self._state.local, [each.record for each in found])
             clock_ms = 1000 * time.time()
-            check_clock(self._raw_partition, self._state.head, result, clock_ms, self._settings.max_clock_ahead_ms)
+            self._settings.check(self._raw_partition, self._state.head, result, clock_ms)
             if result.writes:
                 messages = self._messages(result, found, processor)
                 self.position = self._committer.commit_chunk(self.position, self.position.offset, result, messages)
@@ -74,16 +73,18 @@ class ReshardedPartition:
             found = found[len(found) - result.left :]
         return changes
 
-    def settle(self, tick: RawRecord, processor: Processor) -> int:
+    def settle(self, tick: RawRecord, processor: RawProcessor) -> int:
         """Finish all unfinished work at the time of `tick`: the number of changes."""
         changes = self.fold([RawMessageAt(self._raw_partition, tick)], processor)
         while not is_settled(self._state.local):
             changes += self.fold([RawMessageAt(self._raw_partition, tick)], processor)
         return changes
 
-    def _messages(self, result: ChunkResult, found: Sequence[RawMessageAt], processor: Processor) -> Iterator[Message]:
-        """Return the messages of a chunk as Processor.messages does. Each dead letter names the raw partition that its
-        message came from, which may be another one.
+    def _messages(
+        self, result: ChunkResult, found: Sequence[RawMessageAt], processor: RawProcessor
+    ) -> Iterator[Message]:
+        """Return the messages of a chunk as RawProcessor.messages does. Each dead letter names the raw partition that
+        its message came from, which may be another one.
         """
         sources = {(each.record.key, each.record.value, each.record.offset): each.source for each in found}
         placed = (

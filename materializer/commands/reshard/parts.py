@@ -12,12 +12,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.job.wiring import object_store
-from materializer.store import changelog
-from materializer.store.changelog import Changelog, Head
-from materializer.store.deadline import in_thread
-from materializer.store.object_store import MissingFileError, ObjectStore
-from materializer.store.versions import NOTHING
+from materializer.checkpoint_location import object_store
+from stream_runtime.state import changelog
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.deadline import in_thread
+from stream_runtime.state.object_store import MissingFileError, ObjectStore
+from stream_runtime.state.versions import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -52,7 +52,7 @@ from materializer.rows.row_codec import renumbered
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from materializer.rows.overlay import StateReader
+    from stream_runtime.state.reader import StateReader
 
 TICK_HOST = bytes(16)
 """The publisher of ticks. The settings of a fold that gets a tick must list it as forgotten."""

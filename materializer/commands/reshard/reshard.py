@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from materializer.command_marks import command_lock
 from materializer.commands.reshard.folds import catch_up, fold_backlog, mark_and_align
 from materializer.commands.reshard.partition import overtaken
 from materializer.commands.reshard.parts import PartsPlace, by_target
@@ -26,20 +27,22 @@ from materializer.commands.reshard.states import (
 )
 from materializer.commands.reshard.survey import RawTopic, Survey, read_raw_topic, survey_topic
 from materializer.commands.reshard.tasks import LocalTasks
-from materializer.exactly_once.position import Position, command_lock
-from materializer.fault_points import ReshardPoint, reach
-from materializer.job.wiring import state_folder
-from materializer.kafka import GroupPositions, PartitionProducer
+from materializer.errors import RAW_FAULTS
+from materializer.fault_points import ReshardPoint
 from materializer.records import RawPartition
 from materializer.rows.catalog import SchemaId
-from materializer.store.versions import sequence
+from materializer.worker.wiring import state_folder
+from stream_runtime.fault_points import reach
+from stream_runtime.kafka import GroupPositions, PartitionProducer
+from stream_runtime.state.versions import sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from materializer.commands.reshard.redistribute import Redistribution, StateFacts
     from materializer.commands.reshard.tasks import Tasks
-    from materializer.job.plan import BatchPlan
+    from materializer.worker.batch_plan import BatchPlan
+    from stream_runtime.exactly_once.position import Position
 
 
 class Reshard:
@@ -55,7 +58,7 @@ class Reshard:
         self._tasks = tasks or LocalTasks()
         self._settings = plan.materializer
         self._group = plan.materializer.group_id
-        self._group_positions = GroupPositions(plan.kafka, self._group)
+        self._group_positions = GroupPositions(plan.kafka, self._group, RAW_FAULTS)
 
     def reshard_topic(self) -> None:
         """All steps. Another run continues where an interrupted run has stopped."""

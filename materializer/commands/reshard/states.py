@@ -11,24 +11,27 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from materializer.checkpoint_location import object_store
 from materializer.commands.reshard.parts import PartsPlace, PartWriter, read_parts
 from materializer.commands.reshard.redistribute import Redistribution, read_facts, redistribute
-from materializer.fault_points import ReshardPoint, reach
-from materializer.job.wiring import object_store, state_folder
+from materializer.errors import RAW_FAULTS
+from materializer.fault_points import ReshardPoint
 from materializer.records import RawPartition
-from materializer.store.bulk_load import BulkLoad
-from materializer.store.changelog import Head
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_local_store
-from materializer.store.versions import next_version, sequence
+from materializer.worker.wiring import state_folder
+from stream_runtime.fault_points import reach
+from stream_runtime.state.bulk_load import BulkLoad
+from stream_runtime.state.changelog import Head
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.restore import restore
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.versions import next_version, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from materializer.commands.reshard.redistribute import StateFacts
     from materializer.settings import MaterializerSettings
-    from materializer.store.rocksdb import LocalStore
+    from stream_runtime.state.rocksdb import LocalStore
 
 
 class Source(NamedTuple):
@@ -105,4 +108,4 @@ def _open(settings: MaterializerSettings, source: Source) -> Iterator[LocalStore
 
 
 def _checkpoints(settings: MaterializerSettings, raw_partition: RawPartition) -> CheckpointStore:
-    return CheckpointStore(object_store(settings), settings.group_id, raw_partition)
+    return CheckpointStore(object_store(settings), settings.group_id, raw_partition, RAW_FAULTS)

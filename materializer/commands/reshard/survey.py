@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import partition_for
-from materializer.errors import (
-    advise_rebuild,
-    no_raw_topic,
-    partition_count_changed,
-    raw_messages_skipped,
-    rebuild_unfinished,
-    topic_recreated,
-)
-from materializer.exactly_once.position import REBUILDING, RESHARDING, Position
-from materializer.kafka import Topics, read_raw
+from materializer.command_marks import REBUILDING, RESHARDING
+from materializer.errors import RAW_FAULTS, no_raw_topic
 from materializer.records import RawPartition
-from materializer.store.versions import NOTHING
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.kafka import Topics, read_raw
+from stream_runtime.state.versions import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,25 +109,26 @@ def survey_topic(settings: KafkaSettings, topic: RawTopic, found: Mapping[RawPar
             f"The group has no committed offset for {topic.name}, so there is nothing to reshard.",
             "Set group_id to the job's group. If the job has never run, start it: it uses all partitions.",
         )
-    if any(each.in_progress == REBUILDING for each in positions.values()):
-        raise rebuild_unfinished(topic.name)
+    for number, position in positions.items():
+        if position.in_progress == REBUILDING:
+            raise RAW_FAULTS.command_unfinished(topic.raw_partition(number), REBUILDING)
     counts = {position.partitions for position in positions.values()}
     old_count = max(counts)
     if old_count > topic.partition_count:
-        raise partition_count_changed(topic.name, old_count, topic.partition_count)
+        raise RAW_FAULTS.partition_count_changed(topic.name, old_count, topic.partition_count)
     if any(each.topic_id not in ("", topic.id) for each in positions.values()):
-        raise topic_recreated(topic.name)
+        raise RAW_FAULTS.topic_recreated(topic.name)
     if len(counts) > 1 or any(number >= old_count for number in positions):
         raise CdcError(
             Code.STATE_MISMATCH,
             f"The group's positions of {topic.name} name different numbers of partitions: {sorted(counts)}.",
             "Another program or an operator has set them. If you have a copy of the earlier offsets with their "
-            f"metadata, commit both. Otherwise: {advise_rebuild(topic.name)}",
+            f"metadata, commit both. Otherwise: {RAW_FAULTS.advise_restart(topic.name)}",
         )
     known = Survey(topic, old_count, positions, math.inf)
     for number, (first, _) in topic.bounds.items():
         if known.position(number).offset < first:
-            raise raw_messages_skipped(topic.raw_partition(number), known.position(number).offset, first)
+            raise RAW_FAULTS.messages_skipped(topic.raw_partition(number), known.position(number).offset, first)
     return known if known.is_begun else known._replace(first_moved_ms=_find_first_moved(settings, known))
 
 

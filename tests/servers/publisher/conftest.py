@@ -13,10 +13,10 @@ from cdc_common.messages import topics
 from cdc_common.messages.watermarks import decode
 from cdc_common.settings import KafkaSettings
 from dev.local_stack.servers.cassandra import CassandraCluster
-from materializer.kafka import TopicReader
 from publisher.inflight import PendingPosition
 from publisher.log.cdc_raw import list_cdc_segments
 from publisher.log.position import Positions
+from stream_runtime.kafka import TopicReader
 from tests.support.publisher.flaky_registry import FlakyRegistry
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import Sent, SentSchemas, open_consumer

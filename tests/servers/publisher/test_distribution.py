@@ -104,7 +104,7 @@ def test_the_wheel_does_the_same(made: Path, tmp_path: Path, is_enabled: bool) -
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, tmp_path)
-    packages = ("cassandra_storage", "cdc_common", "cdc_native", "materializer")
+    packages = ("cassandra_storage", "cdc_common", "cdc_native", "materializer", "stream_runtime")
     tests = [f"tests/unit/{package}" for package in packages]
     command = [sys.executable, "-m", "pytest", "-m", "not servers", "-x", *tests, "-k", "not mutant"]
     environment = {name: value for name, value in os.environ.items() if name != "CDC_EXHAUSTIVE"}  # as many as each run

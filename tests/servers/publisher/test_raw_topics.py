@@ -13,13 +13,13 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.tables import request_key, request_to_json
 from cdc_common.messages.topics import tables_topic
 from cdc_common.settings import KafkaSettings
-from materializer.kafka import send_all
-from materializer.records import Message
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Refusal, Sender
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.tables.node_schema import PublishedTable
 from publisher.topics.raw_topics import RawTopics, RegistryIds, send_to_all_raw_partitions
+from stream_runtime.kafka import send_all
+from stream_runtime.records import Message
 from tests.support.materializer.raw_builder import TABLE, WRITER
 from tests.support.publisher.finish import finish
 from tests.support.publisher.publisher_process import eventually

@@ -11,7 +11,7 @@ import pytest
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.spark_cluster import SparkCluster, executors
 from dev.local_stack.servers.spark_submit import TRANSFORMER, SubmittedJob
-from materializer.job.spark_archive import write_archive
+from stream_runtime.query.spark_archive import write_archive
 from tests.support.e2e.submitted import WAIT_SECONDS, check_is_of_archive
 from tests.support.transformer.scene import SECOND_STEPS, STEPS, Scene
 

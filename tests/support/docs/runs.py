@@ -73,12 +73,14 @@ OWN: dict[str, Work] = {
         "cdc_common.program.status_client:fetch_status", "tests/servers/filler/test_filler.py", ('command("status"',)
     ),
     "cassandra-materializer run": Work(
-        "materializer.job.spark:run_job", "tests/support/materializer/spark_run.py", ("run_job",)
+        "materializer.job.run:run_job", "tests/support/materializer/spark_run.py", ("run_job",)
     ),
     "cassandra-materializer status": Work(
-        "materializer.commands.job_status:print_status", _JOB_STATUS, ('ask(port, "status"',)
+        "stream_runtime.commands.job_status:print_status", _JOB_STATUS, ('ask(port, "status"',)
     ),
-    "cassandra-materializer retry": Work("materializer.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
+    "cassandra-materializer retry": Work(
+        "stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)
+    ),
     "cassandra-materializer rebuild": Work(
         "materializer.commands.rebuild.command:rebuild_table",
         "tests/e2e/test_rebuild.py",
@@ -90,7 +92,7 @@ OWN: dict[str, Work] = {
         ("resend_table(", "is_confirmed=True"),
     ),
     "cassandra-materializer pack": Work(
-        "materializer.job.spark_archive:write_archive", "tests/e2e/test_spark_submit.py", ("write_archive(",)
+        "stream_runtime.query.spark_archive:write_archive", "tests/e2e/test_spark_submit.py", ("write_archive(",)
     ),
     "cassandra-materializer audit": Work(
         "materializer.commands.audit.command:audit_table", "tests/e2e/test_audit.py", ("audit(", '"--repair"')
@@ -125,14 +127,16 @@ OWN: dict[str, Work] = {
         "transformer.job.run:check_transformers", "tests/servers/transformer/test_transformers.py", ('"check"',)
     ),
     "cassandra-transformer pack": Work(
-        "materializer.job.spark_archive:write_archive",
-        "tests/unit/materializer/job/test_spark_archive.py",
+        "stream_runtime.query.spark_archive:write_archive",
+        "tests/unit/stream_runtime/query/test_spark_archive.py",
         ("write_archive(",),
     ),
     "cassandra-transformer status": Work(
-        "materializer.commands.job_status:print_status", _JOB_STATUS, ('ask(port, "status"',)
+        "stream_runtime.commands.job_status:print_status", _JOB_STATUS, ('ask(port, "status"',)
     ),
-    "cassandra-transformer retry": Work("materializer.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
+    "cassandra-transformer retry": Work(
+        "stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)
+    ),
     "cassandra-schematizer serve": Work(
         "schematizer.server:serve_registry",
         "tests/support/schematizer/registry_process.py",

@@ -12,11 +12,12 @@ from fastavro import parse_schema, schemaless_reader
 
 from cdc_common.messages.topics import raw_topic, tables_topic
 from dev.local_stack.clients.change_reader import Change
-from materializer.job.change_topics import ChangeTopics
-from materializer.job.plan import BatchPlan, TopicPlan
-from materializer.job.table_schemas import TableSchemas
+from materializer.planning.change_topics import ChangeTopics
+from materializer.planning.plan import TopicPlan
+from materializer.planning.table_schemas import TableSchemas
 from materializer.records import RawRecord
 from materializer.settings import MaterializerSettings
+from materializer.worker.batch_plan import BatchPlan
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cdc_common.settings import Settings
-    from materializer.exactly_once.processor import Processor
-    from materializer.records import Message
+    from materializer.worker.raw_processor import RawProcessor
+    from stream_runtime.records import Message
 
 MOST_SECONDS = 180.0
 
@@ -73,14 +74,14 @@ class FoldedTopic:
                     found += self._fold(processor, partition, batch)
         return found
 
-    def _processor(self) -> Processor:
+    def _processor(self) -> RawProcessor:
         kafka = self._settings.kafka
         self._schemas.add(read_all(kafka.bootstrap_servers, tables_topic(kafka.topic_prefix)))
         schemas = self._schemas.for_table((self._keyspace, self._table))
         plan = TopicPlan(self._partitions, schemas, self._change_topics.find_or_create(schemas))
         return BatchPlan({self._topic: plan}, kafka, MaterializerSettings()).processor(self._topic)
 
-    def _fold(self, processor: Processor, partition: int, records: list[RawRecord]) -> Iterator[Change]:
+    def _fold(self, processor: RawProcessor, partition: int, records: list[RawRecord]) -> Iterator[Change]:
         state = self._states.setdefault(partition, MemoryState())
         while records:
             result = processor.fold(state, records)

@@ -12,9 +12,10 @@ from cdc_common.messages.raw import RawMessage, encode
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import partition_for, raw_topic
 from cdc_common.settings import KafkaSettings
-from materializer.job.table_schemas import read_table_schemas
-from materializer.kafka import GroupPositions, Topics, send_all
-from materializer.records import Message, RawPartition
+from materializer.planning.table_schemas import read_table_schemas
+from materializer.records import RawPartition
+from stream_runtime.kafka import GroupPositions, Topics, send_all
+from stream_runtime.records import Message
 from tests.support.materializer.raw_builder import TableWriter, partition_update
 
 if TYPE_CHECKING:

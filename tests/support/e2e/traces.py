@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from materializer.store.changelog import decode
+from stream_runtime.state.changelog import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 SAYS = "modules: "
 OURS = ("cassandra_storage", "cdc_common")
 OF_WORKERS = (
-    "materializer.job.open_partitions",
-    "materializer.job.worker_loop",
+    "materializer.worker.open_partitions",
+    "materializer.worker.worker_loop",
     "rocksdict",
     "confluent_kafka",
     "pyarrow",
@@ -39,7 +39,7 @@ def main() -> None:
     context = SparkContext.getOrCreate()
     # Executors of one core, and a barrier, which starts its tasks together: one in each.
     found = context.parallelize(range(2), 2).barrier().mapPartitions(files_in_executor).collect()
-    sys.stdout.write(f"{SAYS}{json.dumps([files((*OURS, 'materializer.job.spark')), *found])}\n")
+    sys.stdout.write(f"{SAYS}{json.dumps([files((*OURS, 'materializer.job.run')), *found])}\n")
     sys.stdout.flush()
     context.stop()
 

@@ -16,8 +16,8 @@ from cassandra_storage.formats.rows.row import Cell, Row
 from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
-from materializer.store import changelog
-from materializer.store.changelog import Changelog, Head
+from stream_runtime.state import changelog
+from stream_runtime.state.changelog import Changelog, Head
 from tests.support.frozen.messages import DELETION, KEY, RANGE, ROW, STATIC, WRITTEN_US, row
 from tests.support.frozen.vectors import Format, Vector, plain
 from tests.support.materializer.fold_run import FoldRun
@@ -169,7 +169,7 @@ def _base64(data: bytes) -> str:
 FORMATS = (
     Format(
         "states",
-        ("materializer/store/changelog.py", "materializer/rows/format_version.py"),
+        ("stream_runtime/state/changelog.py", "materializer/rows/format_version.py"),
         make_states,
         read_states,
     ),

@@ -13,22 +13,25 @@ from materializer.commands.audit.compare import Seen
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.progress import Progress, ProgressFile
 from materializer.commands.audit.select import Unread
-from materializer.exactly_once import position
-from materializer.job.plan import ChangeTopic
-from materializer.job.topic_cache import TopicCache
-from materializer.records import RawPartition, TopicShape
-from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpointed_state import CheckpointedState
-from materializer.store.checkpoints import CheckpointStore, RetentionSettings
-from materializer.store.object_store import ObjectStore
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_local_store
-from materializer.store.snapshots import StateSettings, at_once
-from materializer.store.versions import next_version
+from materializer.errors import RAW_FAULTS
+from materializer.planning.plan import ChangeTopic
+from materializer.planning.topic_cache import TopicCache
+from materializer.records import RawPartition
+from stream_runtime.exactly_once import committed as committed_offset
+from stream_runtime.exactly_once import position
+from stream_runtime.records import TopicShape
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.checkpointed_state import CheckpointedState
+from stream_runtime.state.checkpoints import CheckpointStore, RetentionSettings
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.restore import restore
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.snapshots import StateSettings, at_once
+from stream_runtime.state.versions import next_version
 from tests.support.frozen.messages import KEY, WRITTEN_US
 from tests.support.frozen.vectors import Format, Vector, plain
 from tests.support.materializer.raw_builder import TABLE, WRITER, int_bytes
-from transformer import kafka as transformer_kafka
+from transformer.faults import STREAM_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,17 +67,19 @@ def make_positions() -> list[Vector]:
     return [
         Vector("committed", position.encode(POSITION).encode(), plain(POSITION)),
         Vector("resharding", position.encode(RESHARDING).encode(), plain(RESHARDING)),
-        Vector("transformer", transformer_kafka.metadata(SHAPE, MS // 1000, sent=True).encode(), shape),
+        Vector("transformer", committed_offset.encode(SHAPE, MS // 1000, sent=True).encode(), shape),
     ]
 
 
 def read_positions(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN401 - JSON
     text = data[name].decode()
     if name == "transformer":
-        committed = transformer_kafka._committed(POSITION.offset, text, RAW, SHAPE)  # raises for another shape
+        committed = committed_offset.decode(
+            POSITION.offset, text, RAW, SHAPE, STREAM_FAULTS
+        )  # raises for another shape
         assert committed.sent
         return {**plain(SHAPE), "at": committed.at}
-    return plain(position.decode(POSITION.offset, text, RAW))
+    return plain(position.decode(POSITION.offset, text, RAW, RAW_FAULTS))
 
 
 def make_files() -> list[Vector]:
@@ -154,13 +159,16 @@ def read_checkpoints(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN4
 
 FORMATS = (
     Format(
-        "positions", ("materializer/exactly_once/position.py", "transformer/kafka.py"), make_positions, read_positions
+        "positions",
+        ("stream_runtime/exactly_once/position.py", "stream_runtime/exactly_once/committed.py"),
+        make_positions,
+        read_positions,
     ),
     Format(
         "checkpoint-files",
-        ("materializer/job/topic_cache.py", "materializer/commands/audit/progress.py"),
+        ("materializer/planning/topic_cache.py", "materializer/commands/audit/progress.py"),
         make_files,
         read_files,
     ),
-    Format("checkpoints", ("materializer/store/checkpoints.py",), make_checkpoints, read_checkpoints),
+    Format("checkpoints", ("stream_runtime/state/checkpoints.py",), make_checkpoints, read_checkpoints),
 )

@@ -16,7 +16,7 @@ from materializer.commands.audit.first_look import SpanComparison, SpanResult, S
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT
 from materializer.fold.chunk import fold_chunk
-from materializer.job.plan import TableSchema
+from materializer.planning.plan import TableSchema
 from materializer.settings import Settings
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_bytes, raw_record

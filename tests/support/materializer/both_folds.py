@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
+    from stream_runtime.state.reader import StateReader
 
 TS_MS = 1_760_000_000_123
 _fold_chunk = chunk_module.fold_chunk

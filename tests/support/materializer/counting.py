@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.changes import RowChange, Source
 from cdc_common.messages.topics import partition_for
-from materializer.exactly_once.processor import Processor
 from materializer.fold.result import ChunkResult
-from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
-from materializer.records import Message, TopicShape
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.raw_processor import RawProcessor
+from stream_runtime.records import Message, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from materializer.records import RawRecord
-    from materializer.rows.overlay import StateReader
+    from stream_runtime.state.reader import StateReader
 
 RAW_PARTITIONS = "COUNTING_RAW_PARTITIONS"
 CHANGE_PARTITIONS = 3
@@ -33,7 +33,7 @@ def change_topic_of(raw_topic: str) -> str:
     return raw_topic.replace(".raw.", ".")
 
 
-class CountingProcessor(Processor):
+class CountingProcessor(RawProcessor):
     """The environment gives the number of raw partitions."""
 
     def __init__(self, raw_topic: str) -> None:
@@ -57,7 +57,7 @@ class CountingProcessor(Processor):
 class CountingPlan(BatchPlan):
     """A plan whose raw topics are counted; pickled to the workers, as any plan."""
 
-    def processor(self, raw_topic: str) -> Processor:
+    def processor(self, raw_topic: str) -> RawProcessor:
         return CountingProcessor(raw_topic)
 
 

@@ -33,8 +33,8 @@ from cdc_common.settings import KafkaSettings
 from dev.local_stack.process.network import free_ports
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.programs import materializer
-from materializer.kafka import GroupPositions, PartitionProducer
 from materializer.records import RawPartition
+from stream_runtime.kafka import GroupPositions, PartitionProducer
 from tests.support.http_get import get
 from tests.support.materializer.failing_run import FILE, TABLE
 from tests.support.materializer.raw_builder import TABLE as ORDERS

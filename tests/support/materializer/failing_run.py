@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdc_common.program.cli import Program
-from materializer.exactly_once.processor import NO_TOPICS, Processor
-from materializer.job import spark
-from materializer.job.plan import BatchPlan
+from materializer.job import run as spark
 from materializer.job.planner import Planner
+from materializer.rows.published import NO_TOPICS
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.raw_processor import RawProcessor
 from tests.support.materializer.job_mutants import STOP_ALL_ON_ONE, stop_all_on_one
 
 if TYPE_CHECKING:
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from cdc_common.messages.changes import RowChange
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
-    from materializer.records import Message, RawPartition, RawRecord, Rest
-    from materializer.rows.overlay import StateReader
+    from materializer.records import RawPartition, RawRecord
     from materializer.rows.published import Published
     from materializer.settings import Settings
+    from stream_runtime.records import Message, Rest
+    from stream_runtime.state.reader import StateReader
 
 TABLE, FILE, MUTANT = "CDC_FAILING_TABLE", "CDC_FAILING_FILE", "CDC_MUTANT"
 SECRET = "the value of a row, which no log may hold"
@@ -50,15 +52,15 @@ class FailingPlan(BatchPlan):
     table: str = ""
     file: str = ""
 
-    def processor(self, raw_topic: str) -> Processor:
+    def processor(self, raw_topic: str) -> RawProcessor:
         whole = BatchPlan.processor(self, raw_topic)
         return FailingProcessor(whole, Path(self.file)) if raw_topic.endswith(f".{self.table}") else whole
 
 
-class FailingProcessor(Processor):
+class FailingProcessor(RawProcessor):
     """Works as the whole processor does, unless the file exists."""
 
-    def __init__(self, whole: Processor, file: Path) -> None:
+    def __init__(self, whole: RawProcessor, file: Path) -> None:
         self.shape = whole.shape
         self._whole = whole
         self._file = file

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cdc_common.errors.codes import Code
-from materializer.job.driver import BatchDriver
+from stream_runtime.driver.driver import BatchDriver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from materializer.job.stopped import Failure
     from materializer.records import RawPartition
+    from stream_runtime.driver.stopped import Failure
 
 STOP_ALL_ON_ONE = "stop all on one"
 
 
 def stop_all_on_one(patch: Any) -> None:  # noqa: ANN401 - pytest's, or setattr's
     """The error of one raw partition ends the job, unless a start may meet it."""
-    whole = BatchDriver.stop_raw_partitions
+    whole = BatchDriver.stop_partitions
 
     def raise_first(driver: BatchDriver, failures: Mapping[RawPartition, Failure]) -> None:
         for failure in failures.values():
@@ -26,4 +26,4 @@ def stop_all_on_one(patch: Any) -> None:  # noqa: ANN401 - pytest's, or setattr'
                 raise failure.error
         whole(driver, failures)
 
-    patch.setattr(BatchDriver, "stop_raw_partitions", raise_first)
+    patch.setattr(BatchDriver, "stop_partitions", raise_first)

@@ -9,8 +9,8 @@ from materializer.records import RawPartition
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from materializer.exactly_once.position import Position
-    from materializer.records import Message
+    from stream_runtime.exactly_once.position import Position
+    from stream_runtime.records import Message
 
 PARTITION = RawPartition("raw", 0)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from materializer.exactly_once.position import Position
-from materializer.records import Message, RawPartition, RawRecord, TopicShape
+from materializer.records import RawPartition, RawRecord
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.records import Message, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,12 +33,12 @@ class MemoryKafka:
         self._now = itertools.count(1_700_000_000_000)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        for module in ("commands.reshard.reshard", "job.wiring"):
+        for module in ("commands.reshard.reshard", "worker.wiring"):
             patch.setattr(f"materializer.{module}.PartitionProducer", self.producer)
         for module in ("commands.reshard.folds", "commands.reshard.survey", "commands.reshard.backlog"):
             patch.setattr(f"materializer.{module}.read_raw", self.read_raw)
         patch.setattr("materializer.commands.reshard.reshard.GroupPositions", lambda *_: self)
-        patch.setattr("materializer.job.wiring._positions", lambda *_: self)
+        patch.setattr("materializer.worker.wiring._positions", lambda *_: self)
         patch.setattr("materializer.commands.reshard.survey.Topics", lambda *_: self)
 
     def append(self, partition: int, key: bytes, value: bytes) -> None:
@@ -53,11 +54,11 @@ class MemoryKafka:
     def owns(self, producer: MemoryProducer) -> bool:
         return self._owners[producer.name] is producer
 
-    # materializer.kafka.GroupPositions
+    # stream_runtime.kafka.GroupPositions
     def read(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
         return {each: self.positions.get(each) for each in partitions}
 
-    # materializer.kafka.Topics
+    # stream_runtime.kafka.Topics
     def partition_counts(self) -> dict[str, int]:
         return {self.topic: len(self.raw)}
 
@@ -77,7 +78,7 @@ class _Open(NamedTuple):
 
 
 class MemoryProducer:
-    """materializer.kafka.PartitionProducer."""
+    """stream_runtime.kafka.PartitionProducer."""
 
     def __init__(self, kafka: MemoryKafka, name: Any) -> None:  # noqa: ANN401 - a raw partition, or what is like one
         self.name = name

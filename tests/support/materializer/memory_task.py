@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from materializer.exactly_once.chunks import ChunkSettings
-from materializer.exactly_once.partition_task import PartitionTask, TaskSettings
-from materializer.exactly_once.resources import Resources
-from materializer.fault_points import FaultPoint
-from materializer.store.checkpointed_state import CheckpointedState
-from materializer.store.checkpoints import CheckpointStore, RetentionSettings
-from materializer.store.object_store import ObjectStore
-from materializer.store.rocksdb import open_local_store
-from materializer.store.snapshots import StateSettings
+from materializer.errors import RAW_FAULTS
+from stream_runtime.exactly_once.chunks import ChunkSettings
+from stream_runtime.exactly_once.partition_task import PartitionTask, TaskSettings
+from stream_runtime.exactly_once.resources import Resources
+from stream_runtime.fault_points import FaultPoint
+from stream_runtime.state.checkpointed_state import CheckpointedState
+from stream_runtime.state.checkpoints import CheckpointStore, RetentionSettings
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.snapshots import StateSettings
 from tests.support.materializer.memory_broker import PARTITION
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.support.materializer.memory_broker import MemoryBroker
 
-TASK = TaskSettings(ChunkSettings(1 << 20, 1000, 60.0), 1e12)
+TASK = TaskSettings(ChunkSettings(1 << 20, 1000, 60.0), faults=RAW_FAULTS)
 STATE = StateSettings(4, RetentionSettings(3, 0))
 # Those that a task reaches again with each part of a chunk.
 POINTS = [

@@ -8,7 +8,6 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.formats.rows import byte_comparable, dropped_columns
-from materializer.exactly_once import chunks
 from materializer.fold import reorder, row_updates, schema_version, update_check
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.clock import Clock
@@ -28,6 +27,7 @@ from materializer.rows.expired_write import ExpiredParts
 from materializer.rows.partition_state import PartitionState
 from materializer.rows.range_tombstones import PartitionRanges
 from materializer.rows.timers import Timers
+from stream_runtime.exactly_once import chunks
 
 if TYPE_CHECKING:
     from types import CodeType, FunctionType

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from cdc_common.settings import KafkaSettings
-from materializer.job.open_partitions import OpenPartitions
 from materializer.records import RawPartition, RawRecord
 from materializer.settings import MaterializerSettings
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.object_store import ObjectStore
+from materializer.worker.open_partitions import OpenPartitions
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.object_store import ObjectStore
 from tests.support.materializer.counting import CHANGE_PARTITIONS, IDLE_KEY, CountingPlan, change_topic_of
 
 if TYPE_CHECKING:

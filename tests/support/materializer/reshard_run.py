@@ -19,17 +19,18 @@ from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, L
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import partition_for
-from materializer import fault_points
+from materializer.checkpoint_location import object_store
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.state_verify import verify_states
 from materializer.commands.stored_partitions import read_positions
-from materializer.job.wiring import object_store
-from materializer.kafka import command_errors
+from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition, RawRecord
 from materializer.rows.keys import EXPIRY, INCOMPLETE, PARTITION, PURGE, REORDER
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_local_store
+from stream_runtime import fault_points
+from stream_runtime.kafka import command_errors
+from stream_runtime.state.checkpoints import CheckpointStore
+from stream_runtime.state.restore import restore
+from stream_runtime.state.rocksdb import open_local_store
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dev.local_stack.servers.kafka import KafkaBroker
-    from materializer.fault_points import Fault
+    from stream_runtime.fault_points import Fault
 
 F = TypeVar("F")
 PARTITIONS = 5  # in the end
@@ -144,7 +145,7 @@ class Run:
     def reshard(self) -> list[str]:
         plan = PatientPlanner(self.job.settings, self.job.registry, must_fit=False).plan_batch()
         said: list[str] = []
-        with command_errors("reshard"):
+        with command_errors("reshard", RAW_FAULTS):
             Reshard(plan, self.topic, said.append).reshard_topic()
         return said
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_common.program.cli import Program
-from materializer.job import spark
+from materializer.job import run as spark
 from tests.support.materializer.counting import CountingPlanner
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from materializer.job.placement import Placement
-from materializer.job.plan import Assignment
-from materializer.job.spark_session import OpenedSession
-from materializer.job.streaming import StreamingWorkers
 from materializer.records import RawPartition
 from materializer.settings import MaterializerSettings
+from stream_runtime.driver.placement import Placement
+from stream_runtime.query.spark_session import OpenedSession
+from stream_runtime.query.streaming import StreamingWorkers
+from stream_runtime.worker.task import Assignment
 from tests.support.materializer.streaming_task import NotingTask, read_folded
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from materializer.job.worker_loop import TaskResult
+    from stream_runtime.worker.task import TaskResult
 
 RAW = [RawPartition("cdc.raw.shop.orders", number) for number in range(4)]
 

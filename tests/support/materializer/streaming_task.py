@@ -6,15 +6,14 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.exactly_once.partition_task import Report
-from materializer.job.worker_loop import Standing, TaskResult
+from stream_runtime.exactly_once.report import Report
+from stream_runtime.worker.task import Standing, TaskResult
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from materializer.job.plan import Assignment
-    from materializer.job.worker_loop import MayGoOn
     from materializer.records import RawPartition
+    from stream_runtime.worker.task import Assignment, MayGoOn
 
 MESSAGES = 5
 
@@ -61,9 +60,9 @@ class NotingTask:
             os._exit(1)
         if self._fails or (self._fails_once and _is_first(self._folder / "failed")):
             raise ValueError("a defect")
-        if self._only in {"", *map(str, assignment.raw_partitions)}:
+        if self._only in {"", *map(str, assignment.partitions)}:
             time.sleep(self._seconds)
-        results = [self._fold(each) for each in assignment.raw_partitions]
+        results = [self._fold(each) for each in assignment.partitions]
         while may_go_on(Standing(is_behind=self._is_behind)):
             time.sleep(0.1)
         return results

@@ -15,11 +15,11 @@ from cdc_common.messages import wire
 from cdc_common.messages.envelope import value_schema
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings
-from materializer.job.open_partitions import OpenPartitions
 from materializer.job.planner import Planner
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition, RawRecord
 from materializer.settings import MaterializerSettings, Settings
+from materializer.worker.open_partitions import OpenPartitions
+from stream_runtime.worker.task import TaskResult
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import TABLE
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from cassandra_storage.formats.schema.tables import TableMetadata
-    from materializer.job.change_topics import Registry
-    from materializer.job.plan import BatchPlan
+    from materializer.planning.change_topics import Registry
+    from materializer.worker.batch_plan import BatchPlan
 
 RAW_PARTITIONS = 2
 

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from cdc_common.clients.group_offsets import CommittedOffsets
-from materializer.job.plan import Assignment, list_raw_partitions
-from materializer.kafka.clients import TIMEOUT
 from materializer.records import RawPartition
+from stream_runtime.kafka.clients import TIMEOUT
+from stream_runtime.records import list_partitions
+from stream_runtime.worker.task import Assignment
 from transformer.catalogue import open_catalogue
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cdc_common.errors.codes import CdcError
-    from materializer.job.worker_loop import Standing
+    from stream_runtime.worker.task import Standing
     from transformer.records import TransformPlan
     from transformer.settings import Settings
 
@@ -94,10 +95,10 @@ class LocalJob:
         """Run the workers' part of a batch."""
         planned = plan.streams.keys() - self.planner.errors.keys()
         streams = {name: shape for name, shape in plan.shapes.items() if name in planned}
-        assignment = Assignment(tuple(list_raw_partitions(streams)), AT_ONCE, 0.0)
+        assignment = Assignment(tuple(list_partitions(streams)), AT_ONCE, 0.0)
         for result in self._loop.run_batch(plan, assignment, _return):
             if result.error is not None:
-                self.errors[str(result.raw_partition)] = result.error
+                self.errors[str(result.partition)] = result.error
 
     def run_until(
         self, condition: Callable[[], bool], plan: TransformPlan | None = None, seconds: float = WAIT_SECONDS

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.clients.group_offsets import CommittedOffsets
 from cdc_common.errors.codes import Code
-from materializer import fault_points
-from materializer.fault_points import InjectedFaultError
-from materializer.job.plan import Assignment
-from materializer.kafka.clients import TIMEOUT
 from materializer.records import RawPartition
+from stream_runtime import fault_points
+from stream_runtime.fault_points import InjectedFaultError
+from stream_runtime.kafka.clients import TIMEOUT
+from stream_runtime.worker.task import Assignment
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.transformer.scene import PARTITIONS, Scene
 from transformer.catalogue import open_catalogue
@@ -22,7 +22,7 @@ from transformer.job.run import definitions_of
 from transformer.job.worker_loop import TransformLoop
 
 if TYPE_CHECKING:
-    from materializer.job.worker_loop import Standing, TaskResult
+    from stream_runtime.worker.task import Standing, TaskResult
     from transformer.records import Definitions, TransformPlan
 
 PARTITION = 0
@@ -105,5 +105,5 @@ def _raise_error(result: TaskResult) -> None:
         return
     if result.error.code is Code.UNEXPECTED and "InjectedFaultError" in result.error.problem:
         assert fault_points.armed is not None
-        raise InjectedFaultError(fault_points.armed.point.name)
+        raise InjectedFaultError(fault_points.armed.name)
     raise result.error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdc_common.settings.tables import all_tables
-from materializer.job.spark_session import END_SECONDS
+from stream_runtime.query.spark_session import END_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

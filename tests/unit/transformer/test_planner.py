@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings, RegistrySettings
-from materializer.records import TopicShape
+from stream_runtime.records import TopicShape
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import ENVELOPE, TOPIC

@@ -10,20 +10,21 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import wire
-from materializer.records import RawPartition, TopicShape
+from materializer.records import RawPartition
+from stream_runtime.records import SourceRecord, TopicShape
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, TOPIC, encode, envelope
 from transformer.job.routes import Routes
-from transformer.records import SourceRecord, Stream
+from transformer.records import Stream
 from transformer.rewrite import IS_NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stream_runtime.exactly_once.stateless_task import Transformed
     from transformer.definition import Transformer
     from transformer.derive import Derived
-    from transformer.records import Transformed
     from transformer.registered import Part, Registered
 
 STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'

@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.metrics import Collected
-from materializer.exactly_once.partition_task import Report
-from materializer.job.lag_watch import Lag
-from materializer.job.stopped import Failure, StoppedPartitions
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
+from stream_runtime.driver.lag_watch import Lag
+from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.exactly_once.report import Report
+from stream_runtime.worker.task import TaskResult
 from transformer.job.status import TransformStatus, text
 
 if TYPE_CHECKING:

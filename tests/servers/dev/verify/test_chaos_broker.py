@@ -11,7 +11,7 @@ import pytest
 from dev.local_stack.servers.choice import kafka_broker
 from dev.verify.chaos.child import start
 from dev.verify.chaos.matrix import check_stored, finish, make_setup
-from materializer.fault_points import Fault, FaultPoint
+from stream_runtime.fault_points import Fault, FaultPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

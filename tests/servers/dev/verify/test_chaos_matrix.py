@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dev.verify.chaos.matrix import Action, Cell, cells, make_setup, reached, run_cell
-from materializer.fault_points import FaultPoint
+from stream_runtime.fault_points import FaultPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dev.local_stack.servers.kafka import KafkaBroker
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
     from tests.support.materializer.protocol_run import Setup
 
 SEED = 1
@@ -43,13 +43,13 @@ def make(kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 
 @pytest.fixture(scope="module")
-def matrix(make: Callable[[], Setup]) -> dict[tuple[AnyPoint, Action], Cell]:
+def matrix(make: Callable[[], Setup]) -> dict[tuple[Point, Action], Cell]:
     return {(cell.point, cell.action): cell for cell in cells(reached(make), SEED)}
 
 
 @pytest.mark.servers
 @pytest.mark.parametrize(("point", "action"), ALL_CELLS, ids=lambda one: one.name.lower())
 def test_what_a_crash_leaves_is_the_old_truth_or_the_new_one(
-    make: Callable[[], Setup], matrix: dict[tuple[AnyPoint, Action], Cell], point: FaultPoint, action: Action
+    make: Callable[[], Setup], matrix: dict[tuple[Point, Action], Cell], point: FaultPoint, action: Action
 ) -> None:
     assert run_cell(make(), matrix[point, action]).problem == ""

@@ -9,7 +9,7 @@ import pytest
 from dev.verify.chaos.matrix import Action, Cell
 from dev.verify.chaos.move_matrix import make_move_setup, run_move_cell
 from dev.verify.chaos.mutants import MOVE_MUTANTS, Mutant
-from materializer.fault_points import FaultPoint
+from stream_runtime.fault_points import FaultPoint
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 
 from dev.verify.chaos.matrix import Cell, make_setup, run_cell
 from dev.verify.chaos.mutants import MUTANTS, Mutant
-from materializer.fault_points import AnyPoint, FaultPoint
+from stream_runtime.fault_points import FaultPoint, Point
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dev.local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
-NTH: dict[AnyPoint, int] = {FaultPoint.AFTER_CLEANUP: 1}  # the others in the midst of a run, and of a batch
+NTH: dict[Point, int] = {FaultPoint.AFTER_CLEANUP: 1}  # the others in the midst of a run, and of a batch
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

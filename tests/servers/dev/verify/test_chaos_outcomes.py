@@ -12,15 +12,15 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from dev.verify.chaos.matrix import KEYS, MESSAGES, finish, make_setup, produce
-from materializer.job.open_partitions import OpenPartitions
-from materializer.kafka import GroupPositions
+from materializer.worker.open_partitions import OpenPartitions
+from stream_runtime.kafka import GroupPositions
 from tests.support.materializer.protocol_run import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dev.local_stack.servers.kafka import KafkaBroker
-    from materializer.exactly_once.position import Position
+    from stream_runtime.exactly_once.position import Position
     from tests.support.materializer.protocol_run import Setup
 
 pytestmark = pytest.mark.servers

@@ -10,7 +10,7 @@ import pytest
 from dev.verify.chaos.matrix import Action, Cell
 from dev.verify.chaos.mutants import TRANSFORM_MUTANTS, Mutant
 from dev.verify.chaos.transform_matrix import make_setup_of, run_transform_cell
-from materializer.fault_points import TransformPoint
+from stream_runtime.fault_points import StatelessPoint
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 EVERY_RUN = {
-    (TransformPoint.SOME_SENT, Action.KILL),
-    (TransformPoint.OFFSET_SENT, Action.ZOMBIE),
-    (TransformPoint.CHUNK_COMMITTED, Action.KILL),
+    (StatelessPoint.SOME_SENT, Action.KILL),
+    (StatelessPoint.OFFSET_SENT, Action.ZOMBIE),
+    (StatelessPoint.CHUNK_COMMITTED, Action.KILL),
 }
 CELLS = [
     pytest.param(point, action, marks=[] if (point, action) in EVERY_RUN else pytest.mark.exhaustive)
-    for point in TransformPoint
+    for point in StatelessPoint
     for action in Action
 ]
 FIRST_TIME = {
-    TransformPoint.TASK_OPENING,
-    TransformPoint.TASK_FENCED,
-    TransformPoint.OFFSET_READ,
-    TransformPoint.SCHEMAS_REGISTERED,
+    StatelessPoint.TASK_OPENING,
+    StatelessPoint.TASK_FENCED,
+    StatelessPoint.OFFSET_READ,
+    StatelessPoint.SCHEMAS_REGISTERED,
 }
 
 
@@ -55,7 +55,7 @@ def make(kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.parametrize(("point", "action"), CELLS, ids=lambda one: one.name.lower())
-def test_each_message_comes_out_once(make: Callable[[], TransformSetup], point: TransformPoint, action: Action) -> None:
+def test_each_message_comes_out_once(make: Callable[[], TransformSetup], point: StatelessPoint, action: Action) -> None:
     cell = Cell(point, action, 1 if point in FIRST_TIME else 3, "fresh")
     assert run_transform_cell(make(), cell).problem == ""
 

@@ -13,20 +13,22 @@ import pytest
 from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
-from materializer import fault_points
 from materializer.commands.rebuild.rebuild import Rebuild
 from materializer.commands.stored_partitions import read_positions
-from materializer.fault_points import Fault, RebuildPoint
-from materializer.kafka import PartitionProducer, command_errors
+from materializer.errors import RAW_FAULTS
+from materializer.fault_points import RebuildPoint
 from materializer.output.dead_letters import unresolved_dead_letters
 from materializer.records import RawPartition
+from stream_runtime import fault_points
+from stream_runtime.fault_points import Fault
+from stream_runtime.kafka import PartitionProducer, command_errors
 from tests.support.materializer.raw_builder import int_bytes
 from tests.support.materializer.reshard_run import Run, in_child
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
 
 if TYPE_CHECKING:
     from dev.local_stack.servers.kafka import KafkaBroker
-    from materializer.exactly_once.position import Position
+    from stream_runtime.exactly_once.position import Position
 
 pytestmark = pytest.mark.servers
 GROWN = 5
@@ -50,7 +52,7 @@ def run(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Run:
 
 def rebuild(job: TableJob) -> list[str]:
     said: list[str] = []
-    with command_errors("rebuild"):
+    with command_errors("rebuild", RAW_FAULTS):
         Rebuild(job.settings, "shop.orders", job.registry, said.append).rebuild_table()
     return said
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.resend import resend_table
 from materializer.job import planner as planner_module
-from materializer.kafka import Topics
+from stream_runtime.kafka import Topics
 from tests.support.materializer.reshard_run import Run
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings
 

@@ -13,8 +13,9 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import partition_for
 from materializer.commands.reshard.command import reshard_state
 from materializer.commands.stored_partitions import read_positions
-from materializer.fault_points import Fault, ReshardPoint
+from materializer.fault_points import ReshardPoint
 from materializer.records import RawPartition
+from stream_runtime.fault_points import Fault
 from tests.support.materializer.raw_builder import int_bytes
 from tests.support.materializer.reshard_run import LATE, PARTITIONS, Run, continue_and_check, grow, make_run
 from tests.support.materializer.table_job import RAW_PARTITIONS

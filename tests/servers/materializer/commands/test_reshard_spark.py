@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import pytest
 
 from dev.local_stack.process.paths import project_root
-from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
-from materializer.fault_points import Fault, ReshardPoint
-from materializer.job.spark_tasks import spark_tasks
+from materializer.fault_points import ReshardPoint
+from stream_runtime import fault_points
+from stream_runtime.fault_points import Fault
+from stream_runtime.query.spark_tasks import spark_tasks
 from tests.support.materializer.reshard_run import PARTITIONS, continue_and_check, grow, in_child, make_run
 from tests.support.materializer.table_job import PatientPlanner
 

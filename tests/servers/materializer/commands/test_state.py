@@ -20,12 +20,12 @@ from materializer.cli import main
 from materializer.commands.state_show import cassandra_partition_json, serialize_key
 from materializer.commands.state_verify import verify_state
 from materializer.records import RawPartition
-from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import MANIFEST_VERSION, CheckpointStore
-from materializer.store.object_store import ObjectStore
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_local_store
-from materializer.store.versions import NOTHING, next_version, sequence
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.checkpoints import MANIFEST_VERSION, CheckpointStore
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.restore import restore
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.versions import NOTHING, next_version, sequence
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import (
     HOSTS,

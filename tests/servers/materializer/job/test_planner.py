@@ -24,8 +24,8 @@ from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.schema.tables import ColumnKind
 from cdc_common.errors.codes import CdcError, Code
-from materializer.job.plan import ChangeTopic
 from materializer.job.planner import Planner, raw_topic_pattern
+from materializer.planning.plan import ChangeTopic
 from materializer.records import RawPartition
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.protocol_run import read_topic

@@ -18,13 +18,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from cdc_common.errors.codes import CdcError, Code
-from materializer.job.data_source import FORMAT, reports, source
-from materializer.job.plan import Assignment
-from materializer.job.rounds import Rounds
-from materializer.job.spark_errors import SparkInterruptedError
-from materializer.job.spark_session import open_session
-from materializer.job.streaming import StreamingWorkers
 from materializer.settings import MaterializerSettings
+from stream_runtime.query.data_source import FORMAT, reports, source
+from stream_runtime.query.rounds import Rounds
+from stream_runtime.query.spark_errors import SparkInterruptedError
+from stream_runtime.query.spark_session import open_session
+from stream_runtime.query.streaming import StreamingWorkers
+from stream_runtime.worker.task import Assignment
 from tests.support.materializer.streaming_job import RAW, Job
 from tests.support.materializer.streaming_task import MESSAGES, NotingTask, read_folded
 

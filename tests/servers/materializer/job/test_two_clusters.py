@@ -9,7 +9,7 @@ import pytest
 from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
-from materializer.kafka import GroupPositions
+from stream_runtime.kafka import GroupPositions
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import PatientPlanner, TableJob, job_settings

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
-from materializer.kafka import Topics
 from materializer.output.large_messages import LargeMessages
+from stream_runtime.kafka import Topics
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import TableJob, job_settings
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dev.local_stack.servers.kafka import KafkaBroker
-    from materializer.records import Message, RawRecord
+    from materializer.records import RawRecord
+    from stream_runtime.records import Message
 
 pytestmark = pytest.mark.servers
 LIMIT = 20_000

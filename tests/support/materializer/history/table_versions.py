@@ -226,7 +226,7 @@ class TableVersions:
         return f"ALTER TABLE RENAME {column.name} TO {renamed.name}"
 
     def catalog(self) -> TableCatalog:
-        """Return the catalog that materializer.job.plan makes of the tables topic: a schema that comes back is the
+        """Return the catalog that materializer.planning.plan makes of the tables topic: a schema that comes back is the
         newest again.
         """
         schemas: dict[tuple[bytes, bytes], TableMetadata] = {}

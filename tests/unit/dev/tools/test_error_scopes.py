@@ -11,7 +11,7 @@ from cdc_common.errors.reference import SCOPES, scope_table
 from cdc_common.errors.scopes import Scope
 from dev.local_stack.process.paths import project_root
 from filler.loop import _RETRIED
-from materializer.job.scope import OF_THE_JOB, TEMPORARY
+from stream_runtime.driver.scope import OF_THE_JOB, TEMPORARY
 
 _NAMED = re.compile(r"\bCode\.([A-Z_]+)\b")
 _FOLDERS = {"local_stack": "dev/local_stack"}

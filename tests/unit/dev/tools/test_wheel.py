@@ -29,6 +29,7 @@ IMPORT_NAMES = {
     "materializer",
     "publisher",
     "schematizer",
+    "stream_runtime",
     "transformer",
 }
 SOURCES = (*sorted(IMPORT_NAMES), "dev")
@@ -92,7 +93,7 @@ def test_the_wheel_adds_these_import_names(source: Path, tmp_path: Path) -> None
     with zipfile.ZipFile(wheel) as packed:
         files = packed.namelist()
     assert {file.split("/")[0] for file in files if ".dist-info/" not in file} == IMPORT_NAMES
-    assert "materializer/job/log4j2.properties" in files
+    assert "stream_runtime/query/log4j2.properties" in files
     assert {f"materializer/{room}/__init__.py" for room in ("fold", "job", "store", "commands/reshard")} <= set(files)
     assert compiled_modules(wheel) == {}
     check_programs_help(wheel, tmp_path / "unpacked")

@@ -12,7 +12,7 @@ from dev.verify.chaos.__main__ import hurt
 from dev.verify.chaos.faults import StackFault, strikes
 from dev.verify.chaos.masters import MASTERS, running_spark
 from dev.verify.chaos.matrix import Action, Cell, NotReachedError, Outcome, judge
-from materializer.fault_points import FaultPoint
+from stream_runtime.fault_points import FaultPoint
 
 
 @pytest.mark.parametrize("has_spark_workers", [False, True])

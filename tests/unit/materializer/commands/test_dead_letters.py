@@ -12,17 +12,17 @@ from cdc_common.messages.raw import decode
 from materializer.commands import dead_letters as commands
 from materializer.errors import no_raw_topic
 from materializer.fold.gaps import DeadLetter, dead_letter_id
-from materializer.job.table_schemas import TableSchemas
-from materializer.kafka import KafkaMessage
 from materializer.output import dead_letters
 from materializer.output.dead_letters import DeadLetterWriter, unresolved_dead_letters
+from materializer.planning.table_schemas import TableSchemas
 from materializer.records import RawPartition
 from materializer.settings import Settings
+from stream_runtime.kafka import KafkaMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from materializer.records import Message
+    from stream_runtime.records import Message
 
 TOPIC = "cdc.raw.shop.orders"
 JUNK = b"a test of another program"

@@ -11,10 +11,10 @@ from cdc_common.messages.topics import partition_for
 from cdc_common.settings import KafkaSettings
 from materializer.commands.reshard import backlog
 from materializer.commands.reshard.survey import RawTopic, Survey
-from materializer.exactly_once.chunks import ChunkSettings
-from materializer.exactly_once.position import Position
 from materializer.fold.repairs import read_repairs
-from materializer.store.versions import NOTHING
+from stream_runtime.exactly_once.chunks import ChunkSettings
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.state.versions import NOTHING
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import REPAIR, WRITER, as_image, int_bytes, raw_record, repair_step
 

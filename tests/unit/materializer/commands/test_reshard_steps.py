@@ -20,13 +20,15 @@ from cdc_common.messages.envelope import value_schema
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.messages.topics import partition_for
 from cdc_common.settings import KafkaSettings
-from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
-from materializer.fault_points import Fault, FaultPoint, InjectedFaultError, ReshardPoint
-from materializer.job.open_partitions import OpenPartitions
-from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
+from materializer.fault_points import ReshardPoint
+from materializer.planning.plan import ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
 from materializer.settings import MaterializerSettings
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.open_partitions import OpenPartitions
+from stream_runtime import fault_points
+from stream_runtime.fault_points import Fault, FaultPoint, InjectedFaultError
 from tests.support.materializer.memory_kafka import MemoryKafka
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from materializer.commands.reshard.tasks import Tasks
-    from materializer.fault_points import AnyPoint
+    from stream_runtime.fault_points import Point
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -154,7 +156,7 @@ class Run:
         Reshard(self.plan(), TOPIC, said.append, tasks).reshard_topic()
         return said
 
-    def reshard_elsewhere(self, point: AnyPoint, nth: int) -> bool:
+    def reshard_elsewhere(self, point: Point, nth: int) -> bool:
         """Tasks that leave this process; one of them dies at a point. Whether it was reached."""
         fault_points.reached.clear()
         tasks = DistantTasks(self.chance)
@@ -220,9 +222,7 @@ def test_every_point_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("point", [*IN_TASKS])
-def test_a_task_elsewhere_that_dies_is_run_again(
-    point: AnyPoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_elsewhere_that_dies_is_run_again(point: Point, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, monkeypatch, random.Random(5))
     run.write(40, run.partitions)
     run.materialize()

@@ -11,16 +11,16 @@ from cdc_common.errors.codes import CdcError, Code
 from materializer.commands import state_verify, stored_partitions
 from materializer.commands.state_verify import verify_state, verify_states
 from materializer.commands.stored_partitions import restored
-from materializer.exactly_once.position import Position
 from materializer.records import RawPartition
 from materializer.settings import Settings
-from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpointed_state import CheckpointedState
-from materializer.store.checkpoints import CheckpointStore, RetentionSettings, StoredFile
-from materializer.store.object_store import ObjectStore
-from materializer.store.rocksdb import open_local_store
-from materializer.store.snapshots import StateSettings
-from materializer.store.versions import next_version
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.checkpointed_state import CheckpointedState
+from stream_runtime.state.checkpoints import CheckpointStore, RetentionSettings, StoredFile
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.snapshots import StateSettings
+from stream_runtime.state.versions import next_version
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -11,10 +11,11 @@ from uuid import UUID
 from fastavro import parse_schema, schemaless_reader
 
 from cdc_common.messages.tables import message_key, to_json
-from materializer.job.change_topics import ChangeTopics
-from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
-from materializer.job.processor import table_catalog
+from materializer.planning.change_topics import ChangeTopics
+from materializer.planning.plan import TableSchema, TopicPlan
 from materializer.settings import Settings
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.processor import table_catalog
 from tests.support.materializer.altered_table import HEARTBEAT, heartbeats_named, of_table, row, static, without_b
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.settings import FoldSettings
-from materializer.store import changelog
-from materializer.store.changelog import Changelog, Head
-from materializer.store.rocksdb import LocalStore, open_local_store
-from materializer.store.versions import next_version
+from stream_runtime.state import changelog
+from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.rocksdb import LocalStore, open_local_store
+from stream_runtime.state.versions import next_version
 from tests.support.materializer.fold_checks import record, timed_writes
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import raw_record

@@ -14,7 +14,6 @@ from tests.support.materializer.fold_checks import check_batches, check_order_in
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 from tests.support.materializer.reorder_checks import check_reorder
 from tests.support.materializer.table_writes import FORWARD, MIXED
-from tests.unit.materializer.exactly_once import test_chunks
 from tests.unit.materializer.fold import (
     test_any_message,
     test_bounded_fold,
@@ -30,6 +29,7 @@ from tests.unit.materializer.fold import (
     test_snapshot,
 )
 from tests.unit.materializer.rows import test_overlay
+from tests.unit.stream_runtime.exactly_once import test_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

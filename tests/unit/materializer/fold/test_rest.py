@@ -27,7 +27,8 @@ from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 
 if TYPE_CHECKING:
-    from materializer.records import RawRecord, Rest
+    from materializer.records import RawRecord
+    from stream_runtime.records import Rest
 
 MARGIN = 2
 HOSTS = (1, 2)

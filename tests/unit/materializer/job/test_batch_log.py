@@ -7,10 +7,11 @@ from uuid import UUID
 
 import structlog
 
-from materializer.exactly_once.partition_task import Report
 from materializer.job.batch_log import stalled_publishers
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
+from materializer.worker.fold_report import FoldReport
+from stream_runtime.exactly_once.report import Report
+from stream_runtime.worker.task import TaskResult
 
 if TYPE_CHECKING:
     import pytest
@@ -23,7 +24,11 @@ def test_a_stalled_publisher_is_logged_every_ten_minutes(monkeypatch: pytest.Mon
     monkeypatch.setattr("materializer.job.batch_log.time.monotonic", lambda: now)
     alert = stalled_publishers()
     results = [
-        TaskResult(RawPartition("cdc.raw.ks.t", partition), Report(0, 1, 1, 0, 1, 0.1, hosts), None)
+        TaskResult(
+            RawPartition("cdc.raw.ks.t", partition),
+            Report(0, 1, 1, 0, 1, 0.1, own=FoldReport(stalled_publishers=hosts)),
+            None,
+        )
         for partition, hosts in enumerate([[str(HOST)], [str(HOST)], []])
     ]
     with structlog.testing.capture_logs() as logged:

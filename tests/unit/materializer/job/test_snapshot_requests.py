@@ -9,17 +9,19 @@ import pytest
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.tables import request_from_json, requested_table
 from cdc_common.settings import KafkaSettings
-from materializer.exactly_once.partition_task import Report
-from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from materializer.job.snapshot_requests import RETRY_SECONDS, WAIT_SECONDS, SnapshotRequests
-from materializer.job.worker_loop import TaskResult
+from materializer.planning.plan import TableSchema, TopicPlan
 from materializer.records import RawPartition
 from materializer.settings import Settings
+from materializer.worker.batch_plan import BatchPlan
+from materializer.worker.fold_report import FoldReport
+from stream_runtime.exactly_once.report import Report
+from stream_runtime.worker.task import TaskResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from materializer.records import Message
+    from stream_runtime.records import Message
 
 TOPIC = "cdc.raw.shop.orders"
 FORMER, TABLE = b"f" * 16, b"t" * 16
@@ -54,7 +56,7 @@ class Scene:
         results = []
         for number, since in enumerate(lost_ms):
             lost = {"host": since} if since else {}
-            report = Report(0, 1, 1, 0, int(since is not None), 0.1, lost_hosts=lost)
+            report = Report(0, 1, 1, 0, int(since is not None), 0.1, own=FoldReport(lost_hosts=lost))
             results.append(TaskResult(RawPartition(TOPIC, number), report, None))
         self.sent.clear()
         self.requests.follow(results, self.plan, self.known)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from cdc_common.program.metrics import Collected
-from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.job.state_sizes import StateSizes, text
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
-from materializer.store.unused import DiskUse
+from stream_runtime.exactly_once.report import NOTHING_DONE, Report, StateReport
+from stream_runtime.state.unused import DiskUse
+from stream_runtime.worker.task import TaskResult
 
 A, B = RawPartition("a", 0), RawPartition("a", 1)
 MIB = 1 << 20
@@ -33,9 +33,12 @@ class Scene:
 
 def test_metrics() -> None:
     scene = Scene()
-    folded = NOTHING_DONE._replace(chunks=1, state_bytes=100, read=5, written=7, restores=1)
-    scene.count(a=folded._replace(disk=DiskUse("here:/x", 30, 10, 900)), b=folded._replace(state_bytes=50))
-    scene.count(a=NOTHING_DONE._replace(read=1))  # folded nothing: its state is as large as before
+    folded = NOTHING_DONE._replace(chunks=1, state=StateReport(100, read=5, written=7, restores=1))
+    scene.count(
+        a=folded._replace(state=folded.state._replace(disk=DiskUse("here:/x", 30, 10, 900))),
+        b=folded._replace(state=folded.state._replace(bytes=50)),
+    )
+    scene.count(a=NOTHING_DONE._replace(state=StateReport(read=1)))  # folded nothing: its state is as large as before
     assert scene.metrics() == {
         "cdc_materializer_checkpoint_read_bytes_total 11.0",
         "cdc_materializer_checkpoint_written_bytes_total 14.0",
@@ -51,10 +54,12 @@ def test_metrics() -> None:
 
 def test_a_machine_without_workers_is_forgotten() -> None:
     scene = Scene()
-    scene.count(a=NOTHING_DONE._replace(disk=HERE), b=NOTHING_DONE._replace(disk=THERE))
+    scene.count(
+        a=NOTHING_DONE._replace(state=StateReport(disk=HERE)), b=NOTHING_DONE._replace(state=StateReport(disk=THERE))
+    )
     assert scene.sizes.as_json() == [HERE._asdict(), THERE._asdict()]
     scene.now = 3000.0
-    scene.count(a=NOTHING_DONE._replace(disk=HERE._replace(used=5)))
+    scene.count(a=NOTHING_DONE._replace(state=StateReport(disk=HERE._replace(used=5))))
     scene.now = 4000.0
     assert scene.sizes.as_json() == [HERE._replace(used=5)._asdict()]
 

@@ -14,13 +14,14 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.metrics import Collected
 from dev.local_stack.process.network import free_ports
 from materializer.cli import main
-from materializer.exactly_once.partition_task import Report
-from materializer.job.lag_watch import Lag
-from materializer.job.operations import job_operations
 from materializer.job.status import JobStatus, text
-from materializer.job.stopped import Failure, StoppedPartitions
-from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
+from materializer.worker.fold_report import FoldReport
+from stream_runtime.driver.lag_watch import Lag
+from stream_runtime.driver.operations import job_operations
+from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.exactly_once.report import Report, StateReport
+from stream_runtime.worker.task import TaskResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ CODES = {A: Code.MESSAGE_TOO_LARGE, B: Code.STATE_DAMAGED, C: Code.RAW_SKIPPED}
 
 
 class FixedLags:
-    """materializer.job.lag_watch.LagWatch after a round."""
+    """stream_runtime.driver.lag_watch.LagWatch after a round."""
 
     measured_at = NOW - 5
 
@@ -61,20 +62,8 @@ def status(monkeypatch: pytest.MonkeyPatch) -> JobStatus:
     lags: Any = FixedLags()
     made = JobStatus("the-group", stopped, lags)
     made.follow([A, B, C, D])
-    report = Report(
-        0,
-        9,
-        9,
-        4,
-        1,
-        0.1,
-        ["a-host"],
-        2,
-        versions=1,
-        ops={"c": 3, "d": 1},
-        commit_seconds=0.05,
-        lost_hosts={"b-host": 1},
-    )
+    own = FoldReport(2, ["a-host"], lost_hosts={"b-host": 1}, ops={"c": 3, "d": 1})
+    report = Report(0, 9, 9, 4, 1, 0.1, commit_seconds=0.05, state=StateReport(versions=1), own=own)
     made.count_batch([TaskResult(D, report, None)])
     return made
 
@@ -143,7 +132,7 @@ def test_running_snapshots(status: JobStatus) -> None:
     """A raw partition says what is running there in the last chunk that it has folded."""
 
     def folded(raw_partition: RawPartition, running: Sequence[str], chunks: int = 1) -> None:
-        report = Report(0, 9, 9, 0, chunks, 0.1, running_snapshots=running)
+        report = Report(0, 9, 9, 0, chunks, 0.1, own=FoldReport(running_snapshots=running))
         status.count_batch([TaskResult(raw_partition, report, None)])
 
     folded(A, ["one"])
@@ -162,7 +151,7 @@ def test_running_snapshots(status: JobStatus) -> None:
 
 
 def test_a_topic_that_is_gone_is_forgotten(status: JobStatus) -> None:
-    status.count_batch([TaskResult(D, Report(0, 9, 9, 0, 1, 0.1, running_snapshots=["one"]), None)])
+    status.count_batch([TaskResult(D, Report(0, 9, 9, 0, 1, 0.1, own=FoldReport(running_snapshots=["one"])), None)])
     status.follow([])
     assert status.as_json()["snapshots"] == {}
     registry = CollectorRegistry()

@@ -9,7 +9,7 @@ from cdc_common.settings import KafkaSettings
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages
-from materializer.records import Message
+from stream_runtime.records import Message
 
 CHANGE = RowChange(b"p", (), "d", {}, None, 1, Source(0, bytes(16), "CommitLog-7-1.log", 5))
 

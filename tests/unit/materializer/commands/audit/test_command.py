@@ -15,7 +15,7 @@ from materializer.commands.audit.plan import AuditOptions
 from materializer.commands.audit.progress import Progress, ProgressFile
 from materializer.commands.audit.report import Report
 from materializer.commands.audit.select import Unread
-from materializer.store.object_store import ObjectStore
+from stream_runtime.state.object_store import ObjectStore
 from tests.support.materializer.audited import make_plan
 from tests.support.materializer.raw_builder import TABLE
 

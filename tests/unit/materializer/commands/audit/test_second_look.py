@@ -13,7 +13,7 @@ from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.progress import Progress, ProgressFile
 from materializer.commands.audit.second_look import SecondLook, is_reached
 from materializer.commands.audit.select import Unread
-from materializer.store.object_store import ObjectStore
+from stream_runtime.state.object_store import ObjectStore
 from tests.support.materializer.audited import SECOND, WHOLE_RING, MemoryTable, PlainRow, compare, make_plan, state_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""How a raw topic's messages are folded: the schemas of its table, and the change topics."""

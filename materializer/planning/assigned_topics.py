@@ -1,0 +1,152 @@
+"""Finds the change topic of each schema of a table where the registry assigns the topics (materializer.topics).
+
+The registry decides by compatibility, primary key and personal data (decision 0038). Its answer is stored before it is
+used, so a job that starts while the registry is down continues with it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.tables import from_json
+from cdc_common.messages.topics import change_topic
+from materializer.planning.change_topics import avro_schemas_of, misread_topics, new_schemas
+from materializer.planning.plan import ChangeTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cdc_common.clients.topic_assignment import AssignedTopic
+    from materializer.planning.avro_schemas import AvroSchemas
+    from materializer.planning.change_topics import Registry
+    from materializer.planning.plan import TableSchema
+    from materializer.planning.topic_cache import SchemaKey, TopicCache
+
+_logger = structlog.get_logger(__name__)
+
+
+class Assigner(Protocol):
+    """cdc_common.clients.topic_assignment.TopicAssigner."""
+
+    def check(self) -> None: ...
+
+    def assign(self, namespace: str, source: str, key: dict[str, Any], value: dict[str, Any]) -> AssignedTopic: ...
+
+    def topics(self, namespace: str, source: str) -> list[str]: ...
+
+    def disable(self, topic: str) -> None: ...
+
+
+class AssignedTopics:
+    """Assign change topics as ChangeTopics does, with the names that the registry gives. `registry` looks up the
+    schemas in these topics.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        assigner: Assigner,
+        registry: Registry,
+        cache: TopicCache,
+        make_topic: Callable[[str], int],
+    ) -> None:
+        self._prefix = prefix
+        self._assigner = assigner
+        self._registry = registry
+        self._cache = cache
+        self._make_topic = make_topic
+        self._unregistered: set[SchemaKey] = set()
+
+    def check_reachable(self) -> None:
+        """Raise CdcError if the registry assigns no topics, or if it does not answer and no assignment is stored."""
+        try:
+            self._assigner.check()
+        except CdcError as error:
+            if error.code is not Code.REGISTRY_UNREACHABLE or self._cache.is_empty():
+                raise
+            _logger.warning("registry away: stored topics are used", code=error.code.text, problem=error.problem)
+
+    def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]:
+        """The change topic of each of a table's schemas, which come from the oldest to the newest.
+
+        The newest schema of all is registered, and those that ChangeTopics registers, as far as the registry does not
+        know them.
+        CdcError REGISTRY_UNREACHABLE, if nothing is stored of these schemas, or REGISTRY_REFUSED.
+        """
+        newest = from_json(schemas[-1].json)
+        cached = self._cache.read(newest.qualified_name)
+        keys = [(each.table_id, each.digest) for each in schemas]
+        try:
+            found = self._assign(newest, schemas, cached)
+        except CdcError as error:
+            newest_keys = {each.table_id: (each.table_id, each.digest) for each in schemas}.values()
+            if error.code is not Code.REGISTRY_UNREACHABLE or not all(key in cached for key in newest_keys):
+                raise
+            _logger.warning("registry away: stored topics are used", table=newest.qualified_name, problem=error.problem)
+            return tuple(cached.get(key) for key in keys)
+        self._tell_new_topic(newest, {topic.name for topic in cached.values()}, found[-1])
+        known = {key: topic for key, topic in zip(keys, found, strict=True) if topic is not None}
+        self._cache.write(newest.qualified_name, known)
+        return tuple(found)
+
+    def _tell_new_topic(self, table: TableMetadata, known: set[str], assigned: ChangeTopic | None) -> None:
+        if known and assigned is not None and assigned.name not in known:
+            name, code = table.qualified_name, Code.TOPIC_VERSION.text
+            _logger.warning("new change topic version", code=code, table=name, topic=assigned.name)
+
+    def _assign(
+        self, newest: TableMetadata, schemas: Sequence[TableSchema], cached: Mapping[SchemaKey, ChangeTopic]
+    ) -> list[ChangeTopic | None]:
+        avros = avro_schemas_of(self._prefix, schemas)
+        known = [
+            cached.get((each.table_id, each.digest)) or self._look_up(newest, avro, (each.table_id, each.digest))
+            for each, avro in zip(schemas, avros, strict=True)
+        ]
+        new = new_schemas(schemas, known)
+        found: list[ChangeTopic | None] = []
+        for place, topic in enumerate([*known[:-1], None]):  # the newest is asked for each time
+            found.append(self._ask(newest, avros, found) if topic is None and place in new else topic)
+        return found
+
+    def _ask(
+        self, newest: TableMetadata, avros: Sequence[AvroSchemas], former: Sequence[ChangeTopic | None]
+    ) -> ChangeTopic:
+        """Ask for the topic of the schema that follows those with the `former` topics: none of `misread_topics`."""
+        avro = avros[len(former)]
+        excluded = misread_topics(avros, former)
+        namespace = f"{self._prefix}.{newest.keyspace}"
+        assigned = self._assigner.assign(namespace, newest.name, avro.key, avro.value)
+        if assigned.name in excluded:
+            self._assigner.disable(assigned.name)
+            assigned = self._assigner.assign(namespace, newest.name, avro.key, avro.value)
+        self._check_name(newest, assigned.name)
+        return ChangeTopic(
+            assigned.name, self._make_topic(assigned.name), assigned.key_schema_id, assigned.value_schema_id
+        )
+
+    def _look_up(self, newest: TableMetadata, avro: AvroSchemas, key: SchemaKey) -> ChangeTopic | None:
+        """The topics where an older schema was registered, the latest one first."""
+        if key in self._unregistered:
+            return None
+        for topic in self._assigner.topics(f"{self._prefix}.{newest.keyspace}", newest.name)[::-1]:
+            key_id = self._registry.lookup(f"{topic}-key", avro.key)
+            value_id = None if key_id is None else self._registry.lookup(f"{topic}-value", avro.value)
+            if key_id is not None and value_id is not None:
+                return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
+        self._unregistered.add(key)
+        return None
+
+    def _check_name(self, table: TableMetadata, topic: str) -> None:
+        """A wrong name would mix two tables, or write to a foreign topic."""
+        name = re.escape(change_topic(self._prefix, table.keyspace, table.name))
+        if not re.fullmatch(rf"[a-zA-Z0-9_-]*{name}(-v\d+)?", topic):
+            raise CdcError(
+                Code.REGISTRY_REFUSED,
+                f"The registry assigns the topic {topic} to {table.qualified_name}, which is not named after it.",
+                "Set materializer.topics to template, or correct the topics of this source in the registry.",
+            )

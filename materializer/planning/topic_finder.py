@@ -1,0 +1,55 @@
+"""Choose what finds the change topics: the job by a template, or the registry by assignment (materializer.topics)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from cdc_common.clients.topic_assignment import TopicAssigner
+from cdc_common.messages.topics import change_topic
+from materializer.checkpoint_location import object_store
+from materializer.planning.assigned_topics import AssignedTopics
+from materializer.planning.change_topics import ChangeTopics
+from materializer.planning.topic_cache import TopicCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from materializer.planning.change_topics import Registry
+    from materializer.planning.plan import ChangeTopic, TableSchema
+    from materializer.settings import Settings
+
+
+class TopicFinder(Protocol):
+    """ChangeTopics or AssignedTopics."""
+
+    def check_reachable(self) -> None: ...
+
+    def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]: ...
+
+
+def topic_finder(settings: Settings, registry: Registry, make_topic: Callable[[str], int]) -> TopicFinder:
+    """make_topic: creates a topic unless it exists, and tells its partition count."""
+    if settings.materializer.topics == "registry":
+        assigner = TopicAssigner(settings.registry)
+        return AssignedTopics(settings.kafka.topic_prefix, assigner, registry, _cache(settings), make_topic)
+    return ChangeTopics(settings.kafka.topic_prefix, registry, make_topic)
+
+
+def topics_of_table(settings: Settings, keyspace: str, table: str, existing: Collection[str]) -> list[str]:
+    """Return the existing topics that are change topics of the table, whoever named them. CdcError REGISTRY_UNREACHABLE
+    or REGISTRY_REFUSED.
+    """
+    prefix = settings.kafka.topic_prefix
+    name = re.escape(change_topic(prefix, keyspace, table))
+    found = {each for each in existing if re.fullmatch(rf"{name}(-v\d+)?", each)}
+    if settings.materializer.topics == "registry":
+        with TopicAssigner(settings.registry) as assigner:
+            assigned = {*assigner.topics(f"{prefix}.{keyspace}", table)}
+        assigned |= {each.name for each in _cache(settings).read(f"{keyspace}.{table}").values()}
+        found |= assigned & set(existing)
+    return sorted(found)
+
+
+def _cache(settings: Settings) -> TopicCache:
+    return TopicCache(object_store(settings.materializer), settings.materializer.group_id)

@@ -1,1 +1,0 @@
-"""Store state: a local RocksDB, and changelogs and snapshots in the checkpoint location."""

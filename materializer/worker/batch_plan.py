@@ -1,0 +1,46 @@
+"""What the driver sends to the tasks of a batch: small, immutable, pickled with the task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from cdc_common.settings import KafkaSettings
+from materializer.planning.plan import TopicPlan
+from materializer.settings import MaterializerSettings
+from materializer.worker.processor import fold_settings, rules_mark, table_processor
+from stream_runtime.records import TopicShape
+
+if TYPE_CHECKING:
+    from materializer.worker.raw_processor import RawProcessor
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """The plans by raw topic. A raw topic whose table has no known schema has no plan.
+
+    shapes: the shape of every raw topic when the plan was made. has_watermarks: whether the topic of watermarks exists.
+    """
+
+    topics: dict[str, TopicPlan]
+    kafka: KafkaSettings
+    materializer: MaterializerSettings
+    shapes: Mapping[str, TopicShape] = field(default_factory=dict)
+    has_watermarks: bool = False
+
+    def processor(self, raw_topic: str) -> RawProcessor:
+        """What is done with the raw topic's messages. CdcError(SCHEMA_UNKNOWN) if it has no plan."""
+        return table_processor(self.topics.get(raw_topic), raw_topic, self.kafka, self.materializer)
+
+    def rules_mark(self, raw_topic: str) -> int:
+        """A hash of what a raw topic's messages are folded with: another one may give a state something to do. -1
+        without a plan.
+        """
+        topic_plan = self.topics.get(raw_topic)
+        return -1 if topic_plan is None else rules_mark(topic_plan, fold_settings(self.materializer))
+
+    def with_partition_count(self, raw_topic: str, partitions: int) -> BatchPlan:
+        """This plan as if the raw topic had this many partitions."""
+        topic = replace(self.topics[raw_topic], raw_partitions=partitions)
+        return replace(self, topics={**self.topics, raw_topic: topic})

@@ -1,0 +1,1 @@
+"""The commands that each job has: status, retry and archive."""

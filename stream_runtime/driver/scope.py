@@ -1,0 +1,54 @@
+"""What an error stops: the whole job, a topic, or one source partition; and how soon it is worth another try.
+
+Where an error is raised says what it concerns. An error of the driver's own requests ends the job, one of a topic's
+plan stops the topic's partitions, and one of a source partition stops only that (decision 0023).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cdc_common.errors.codes import Code
+
+OF_THE_JOB = frozenset({Code.CONFIG_INVALID, Code.TRANSACTION_TIMEOUT})
+"""Codes that end the job although a source partition has met them: settings are the same for all."""
+
+TEMPORARY = frozenset({Code.KAFKA_UNREACHABLE})
+"""Codes of the driver's own requests for which the job waits."""
+
+
+class Pauses(NamedTuple):
+    """Seconds between two tries: the first pause, doubled after each failure up to the longest one.
+
+    at_once: the next batch already tries again, without a line in the log.
+    heals_seconds: how long the error is expected to heal by itself, and only a warning.
+    """
+
+    first: float
+    longest: float
+    at_once: bool = False
+    heals_seconds: float = 0.0
+
+    def after(self, failures: int) -> float:
+        """The pause after so many failures in a row, at least 1."""
+        if self.at_once and failures == 1:
+            return 0.0
+        doublings = failures - 1 - self.at_once
+        return min(self.longest, self.first * 2.0 ** min(doublings, 64))  # no float is beyond 2^1023
+
+
+_SOON = Pauses(1.0, 10.0, heals_seconds=60.0)  # waiting helps: a server comes back
+_SCHEMA = Pauses(1.0, 10.0, at_once=True)  # it may have arrived after the batch was planned
+_LATE = Pauses(1.0, 300.0)  # an operator has to act
+_BY_CODE = {
+    Code.SCHEMA_UNKNOWN: _SCHEMA,
+    Code.KAFKA_UNREACHABLE: _SOON,
+    Code.REGISTRY_UNREACHABLE: _SOON,
+    Code.CHECKPOINT_LOCATION: _SOON,
+    Code.TRANSACTION_EXPIRED: _SOON,
+}
+
+
+def pauses(code: Code) -> Pauses:
+    """The pauses of a source partition that has stopped with the code."""
+    return _BY_CODE.get(code, _LATE)

@@ -1,0 +1,269 @@
+"""The consumers of a worker: one for the partitions with messages, and one for idle ones, if there are very many.
+
+Each fetch names all partitions of its consumer, whether they have something or not. So that a busy source partition is
+read often and thousands of idle ones cost little, these have a consumer of their own. Its fetches wait long, and end
+with the first message. A source partition moves to the other consumer with its first message.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from cdc_common.clients.kafka import LOGGED, client_config
+from cdc_common.clients.kafka_errors import is_transient
+from cdc_common.errors.codes import CdcError
+from stream_runtime.faults import NEUTRAL_FAULTS, Faults
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error
+from stream_runtime.kafka.positions import read_each_position
+from stream_runtime.records import Record, SourcePartition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from cdc_common.settings import KafkaSettings
+    from stream_runtime.exactly_once.position import Position
+
+_AT_ONCE = 1000
+_MEMORY = {
+    # librdkafka reads ahead by at most the first value and one fetch response of the second.
+    "queued.max.messages.kbytes": 16_384,
+    "fetch.max.bytes": 8_388_608,
+    "fetch.queue.backoff.ms": 20,
+}
+SILENT_SECONDS = 30.0  # three times as long as publishers' heartbeats are apart
+MOST_BUSY = 64  # source partitions: with more of them, the idle ones are read by a consumer of their own
+_IDLE_SECONDS = 60.0  # without a message, after which a source partition is idle
+_IDLE_FETCH = {"fetch.min.bytes": 1, "fetch.wait.max.ms": 2000}
+_MIN_BYTES = 65_536  # of a fetch response before its wait is over: a trickle of messages is not fetched one by one
+
+
+class ReadBudget(NamedTuple):
+    """The number of messages, and of bytes of values, that one read may take. The last message may exceed the bytes."""
+
+    messages: int
+    bytes: int
+
+
+class Read(NamedTuple):
+    """Messages by partition in the order of their offsets. `lost`: source partitions whose next offset does not exist
+    any more. `errors`: of source partitions that cannot be read.
+    """
+
+    records: dict[SourcePartition, list[Record]]
+    lost: set[SourcePartition]
+    errors: dict[SourcePartition, CdcError]
+
+
+class RawReader:
+    """Reads each of its source partitions from a given offset on. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED).
+
+    It uses the group's name to read positions, but never joins the group: the driver assigns the source partitions.
+    wait_ms: how long a fetch may wait for more messages.
+    """
+
+    def __init__(self, settings: KafkaSettings, group: str, wait_ms: int, faults: Faults = NEUTRAL_FAULTS) -> None:
+        self._settings = settings
+        self._group = group
+        self._faults = faults
+        self._wait_ms = wait_ms
+        self._names: dict[tuple[str, int], SourcePartition] = {}
+        self._next: dict[SourcePartition, int] = {}  # offsets
+        self._heard: dict[SourcePartition, float] = {}  # when the last message came
+        self._behind: dict[SourcePartition, int] = {}  # those that were behind at the last look, and their next offsets
+        self._busy: dict[SourcePartition, float] = {}  # when the last message came
+        self._idle: set[SourcePartition] = set()
+        self._next_look = 0.0  # for source partitions that have become idle
+        self._consumer = self._new_consumer({"fetch.min.bytes": _MIN_BYTES, "fetch.wait.max.ms": wait_ms})
+        self._idle_consumer: Consumer | None = None
+
+    def _new_consumer(self, fetch: Mapping[str, int]) -> Consumer:
+        return Consumer(
+            {
+                **client_config(self._settings),
+                **QUICK,
+                **_MEMORY,
+                **LOGGED,
+                "group.id": self._group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_uncommitted",  # so that an open transaction does not delay reading positions
+                **fetch,
+            }
+        )
+
+    def positions(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, Position | CdcError | None]:
+        """The committed positions, which an open transaction may still move, as GroupPositions.read_each."""
+        with driver_errors(f"read the offsets of the group {self._group}"):
+            return read_each_position(self._consumer, partitions, self._faults)
+
+    def bounds(self, partition: SourcePartition) -> tuple[int, int]:
+        """The first available offset and the next one."""
+        with driver_errors(f"read the offsets of {partition}"):
+            # Refreshes the metadata: a starting broker may have answered that there is no such partition.
+            self._consumer.list_topics(partition.topic, TIMEOUT)
+            first, following = self._consumer.get_watermark_offsets(TopicPartition(*partition), TIMEOUT)
+        return first, following
+
+    def add(self, offsets: Mapping[SourcePartition, int]) -> None:
+        """Read these source partitions too, from these offsets on."""
+        if offsets:
+            are_many = len(self._next) + len(offsets) > MOST_BUSY
+            with driver_errors("read the source topics"):
+                (self._assign_idle if are_many else self._assign_busy)(offsets)
+            self._names |= {(each.topic, each.partition): each for each in offsets}
+            self._next |= offsets
+            self._heard |= dict.fromkeys(offsets, time.monotonic())
+
+    def add_whole(self, partition: SourcePartition) -> None:
+        """Read this partition too, from its first message on."""
+        with driver_errors(f"read {partition}"):
+            self._assign_busy({partition: OFFSET_BEGINNING})
+        self._names[partition.topic, partition.partition] = partition
+        self._next[partition] = OFFSET_BEGINNING
+        self._heard[partition] = time.monotonic()
+
+    def _assign_busy(self, offsets: Mapping[SourcePartition, int]) -> None:
+        self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
+        self._busy |= dict.fromkeys(offsets, time.monotonic())
+
+    def _assign_idle(self, offsets: Mapping[SourcePartition, int]) -> None:
+        if self._idle_consumer is None:
+            self._idle_consumer = self._new_consumer(_IDLE_FETCH)
+        self._idle_consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
+        self._idle |= offsets.keys()
+
+    def _unassign(self, partitions: Iterable[SourcePartition]) -> None:
+        busy: list[TopicPartition] = []
+        idle: list[TopicPartition] = []
+        for each in partitions:
+            (idle if each in self._idle else busy).append(TopicPartition(*each))
+            self._idle.discard(each)
+            self._busy.pop(each, None)
+        if busy:
+            self._consumer.incremental_unassign(busy)
+        if idle and self._idle_consumer is not None:
+            self._idle_consumer.incremental_unassign(idle)
+
+    def remove(self, partitions: Iterable[SourcePartition]) -> None:
+        """Stop reading these source partitions."""
+        gone = []
+        for each in partitions:
+            if self._names.pop((each.topic, each.partition), None):
+                gone.append(each)
+                del self._next[each], self._heard[each]
+                self._behind.pop(each, None)
+        if gone:
+            with driver_errors("read the source topics"):
+                self._unassign(gone)
+
+    def next_offset(self, partition: SourcePartition) -> int:
+        """The offset of the next message that `read` will return."""
+        return self._next[partition]
+
+    def close(self) -> None:
+        self._consumer.close()
+        if self._idle_consumer is not None:
+            self._idle_consumer.close()
+
+    def read(self, budget: ReadBudget, seconds: float) -> Read:
+        """The messages that arrive in this time. Returns earlier when the budget is spent, and later while full batches
+        are available at once.
+        """
+        read = Read(defaultdict(list), set(), {})
+        end = time.monotonic() + seconds
+        count = size = of_idle = 0
+        consumers = [self._consumer] if self._idle_consumer is None else [self._idle_consumer, self._consumer]
+        while consumers and count < budget.messages and size < budget.bytes:
+            consumer = consumers[0]
+            asked = min(_AT_ONCE, budget.messages - count)
+            wait = max(0.0, end - time.monotonic()) if consumer is self._consumer and not of_idle else 0.0
+            with driver_errors("read the source topics"):
+                messages = consumer.consume(asked, wait)
+                size += self._add_messages(messages, read)
+            count += len(messages)
+            of_idle += len(messages) if consumer is not self._consumer else 0
+            if len(messages) < asked:
+                consumers.pop(0)
+        now = time.monotonic()
+        if count >= budget.messages or size >= budget.bytes:  # more may wait, of any source partition
+            self._heard = dict.fromkeys(self._heard, now)
+        for partition, records in read.records.items():
+            self._next[partition] = records[-1].offset + 1
+            self._heard[partition] = now
+            if partition in self._busy:
+                self._busy[partition] = now
+        self._move(read.records.keys() & self._idle, now)
+        return read
+
+    def _move(self, woken: Collection[SourcePartition], now: float) -> None:
+        """Move source partitions to the consumer that they belong to now. Each is read on from its next offset."""
+        tired: list[SourcePartition] = []
+        if self._idle and now >= self._next_look:
+            self._next_look = now + _IDLE_SECONDS / 10
+            tired = [each for each, at in self._busy.items() if now - at >= _IDLE_SECONDS and self._next[each] >= 0]
+        with driver_errors("read the source topics"):
+            for partitions, assign in ((woken, self._assign_busy), (tired, self._assign_idle)):
+                if partitions:
+                    self._unassign(partitions)
+                    assign({each: self._next[each] for each in partitions})
+
+    def silent(self) -> list[SourcePartition]:
+        """The source partitions without a message for SILENT_SECONDS, each once in that time."""
+        now = time.monotonic()
+        found = [each for each, since in self._heard.items() if now - since >= SILENT_SECONDS]
+        self._heard |= dict.fromkeys(found, now)
+        return found
+
+    def renew_if_stuck(self, ends: Mapping[SourcePartition, int]) -> list[SourcePartition]:
+        """Read on with a new consumer if this one does not give what is there (decision 0018).
+
+        ends: the next offset of silent partitions. Those that were behind at two looks, and nothing came between.
+        """
+        behind = {each: self._next[each] for each, end in ends.items() if end > max(0, self._next[each])}
+        stuck = [each for each, at in behind.items() if self._behind.get(each) == at]
+        self._behind = {each: at for each, at in self._behind.items() if each not in ends} | behind
+        if stuck:
+            self.close()
+            self._consumer = self._new_consumer({"fetch.min.bytes": _MIN_BYTES, "fetch.wait.max.ms": self._wait_ms})
+            self._idle_consumer = None
+            self._behind = {}
+            busy, idle = list(self._busy), list(self._idle)
+            with driver_errors("read the source topics"):
+                self._assign_busy({each: self._next[each] for each in busy})
+                if idle:
+                    self._assign_idle({each: self._next[each] for each in idle})
+        return stuck
+
+    def _add_messages(self, messages: list[Message], read: Read) -> int:
+        """The bytes of their values. There are many: nothing is called or looked up that is not needed."""
+        size = 0
+        names, records = self._names, read.records
+        for message in messages:
+            partition = names.get((message.topic(), message.partition()))  # type: ignore[arg-type]
+            error = message.error()
+            if error is not None:
+                self._add_error(partition, error, read)
+            elif partition is not None:
+                record = record_of(message)
+                records[partition].append(record)
+                size += len(record[1])
+        return size
+
+    def _add_error(self, partition: SourcePartition | None, error: KafkaError, read: Read) -> None:
+        """An error without a partition is the consumer's: it concerns all source partitions."""
+        if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
+            read.lost.add(partition)
+        elif not is_transient(error):
+            if partition is None:
+                raise KafkaException(error)
+            read.errors[partition] = kafka_error(f"read {partition}", KafkaException(error))
+
+
+def record_of(message: Message) -> Record:
+    """The record of a source topic's message."""
+    fields = message.key() or b"", message.value() or b"", message.offset(), message.timestamp()[1]
+    return tuple.__new__(Record, fields)  # half of the time of Record(...)

@@ -1,0 +1,264 @@
+"""Describing topics, and creating change topics and dead-letter topics."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from cdc_common.clients.kafka import logged_admin
+from cdc_common.clients.kafka_admin import answer_of, create_topic, partition_counts, topic_settings
+from cdc_common.clients.kafka_errors import is_transient
+from cdc_common.errors.codes import CdcError, Code
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
+from stream_runtime.kafka.unread import Retention
+from stream_runtime.records import SourcePartition, TopicShape
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from cdc_common.settings import KafkaSettings
+
+_AT_ONCE = 200  # topics whose settings are asked for in one request
+_NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+_HOUR_MS = 3_600_000
+_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializer.output.large_messages sends
+
+
+class Topics:
+    """An admin client. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED).
+
+    After a failure a new client asks (decision 0018). A broker that wakes up may name no controller; a client then
+    waits for one until its next look at the metadata, which is minutes away.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._admin = _client(settings)
+
+    def partition_counts(self) -> dict[str, int]:
+        """The number of partitions of each topic."""
+        with self._errors("list the topics"):
+            return partition_counts(self._admin, self._settings.connect_timeout_seconds)
+
+    def shapes(self, topics: Collection[str]) -> dict[str, TopicShape]:
+        """The present partition count and id of each of these topics."""
+        found = self.each_shape(topics)
+        for shape in found.values():
+            if isinstance(shape, CdcError):
+                raise shape
+        return {name: shape for name, shape in found.items() if not isinstance(shape, CdcError)}
+
+    def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
+        """Return what `shapes` returns, with the error of each topic that has one."""
+        if not topics:
+            return {}
+        with self._errors("describe the topics"):
+            described = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=TIMEOUT)
+        found = {name: _shape_of(name, answer) for name, answer in described.items()}
+        if any(isinstance(shape, CdcError) and shape.code is Code.KAFKA_UNREACHABLE for shape in found.values()):
+            self._admin = _client(self._settings)
+        return found
+
+    def matching(self, pattern: str) -> list[str]:
+        """The topics whose names match a regular expression."""
+        return [name for name in self.partition_counts() if re.match(pattern, name)]
+
+    def bounds(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, tuple[int, int]]:
+        """The first available offset and the next one of each source partition."""
+        with driver_errors("list the offsets of the topics"):
+            # A client keeps a starting broker's answer about leaders for minutes: use a new one.
+            admin = _client(self._settings)
+            first = _list_offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            return {each: (first[each], following[each]) for each in partitions}
+
+    def ends(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, int]:
+        """The next offset of each source partition at this moment, without those whose leaders do not say it now."""
+        found = {}
+        with self._errors("list the offsets of the topics"):
+            asked = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}  # type: ignore[no-untyped-call]
+            answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked) if asked else {}
+            for at, answer in answers.items():
+                try:
+                    found[SourcePartition(at.topic, at.partition)] = answer_of(answer, TIMEOUT).offset
+                except KafkaException as error:
+                    if not is_transient(error.args[0]):
+                        raise
+        if len(found) < len(partitions):
+            self._admin = _client(self._settings)
+        return found
+
+    def had_messages(self, topics: Collection[str]) -> set[str]:
+        """Those of the topics to which a message was ever sent. Not all of them need to exist."""
+        if not topics:
+            return set()
+        counts = self.partition_counts()
+        partitions = [SourcePartition(topic, number) for topic in topics for number in range(counts.get(topic, 0))]
+        return {each.topic for each, (_, following) in self.bounds(partitions).items() if following}
+
+    def offsets_at(self, partitions: Sequence[SourcePartition], timestamp_ms: int) -> dict[SourcePartition, int]:
+        """The offset of the first message of this time or later; -1 if there is none."""
+        with driver_errors("list the offsets of the topics"):
+            at = OffsetSpec.for_timestamp(timestamp_ms)
+            return _list_offsets(_client(self._settings), partitions, at)
+
+    def retention(self, topic: str) -> Retention:
+        settings = self._settings_of(topic)
+        milliseconds = int(settings["retention.ms"].value)
+        return Retention(None if milliseconds < 0 else milliseconds, int(settings["retention.bytes"].value) >= 0)
+
+    def max_message_bytes(self, topics: Iterable[str]) -> int:
+        """The smallest max.message.bytes of the topics."""
+        return min(int(self._settings_of(topic)["max.message.bytes"].value) for topic in topics)
+
+    def check_transaction_timeout(self, seconds: float) -> None:
+        """Raise CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Without the right to ask, the
+        tasks find out.
+        """
+        with self._errors("list the brokers"):
+            brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
+        resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
+        try:
+            settings: dict[str, Any] = answer_of(self._admin.describe_configs([resource])[resource], TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            return
+        allowed_ms = int(settings["transaction.max.timeout.ms"].value)
+        if seconds * 1000 > allowed_ms:
+            raise timeout_refused(seconds, f" ({allowed_ms / 1000:g} s)")
+
+    def check_raw_topics(self, topics: Sequence[str]) -> dict[str, CdcError]:
+        """The errors of topics: TOPIC_SETTINGS unless the brokers set the timestamps, or why that is not known."""
+        errors: dict[str, CdcError] = {}
+        for first in range(0, len(topics), _AT_ONCE):
+            for topic, answer in topic_settings(self._admin, topics[first : first + _AT_ONCE]):
+                try:
+                    with self._errors(f"read the settings of {topic}"):
+                        settings = answer_of(answer, TIMEOUT)
+                        _check_timestamps(topic, settings)
+                except CdcError as error:
+                    errors[topic] = error
+        return errors
+
+    def make_change_topic(
+        self, topic: str, partitions: int | None = None, *, is_keyed: bool = True, max_message_bytes: int | None = None
+    ) -> int:
+        """Create the topic unless it exists: its partition count.
+
+        partitions: by default the settings' number. is_keyed: brokers refuse messages without keys in compacted topics.
+        max_message_bytes: by default the brokers' limit.
+        """
+        config = {"cleanup.policy": "delete"}
+        if is_keyed:
+            least, most = self._settings.min_compaction_lag_hours, self._settings.max_compaction_lag_hours
+            config = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(least * _HOUR_MS)}
+            if most:  # the brokers refuse less than the least
+                config["max.compaction.lag.ms"] = str(max(least, most) * _HOUR_MS)
+        if max_message_bytes is not None:
+            config["max.message.bytes"] = str(max_message_bytes)
+        return self._make(topic, partitions or self._settings.change_partitions, config)
+
+    def make_dead_letter_topic(self, topic: str) -> None:
+        """Create the topic unless it exists. It has no time-based retention."""
+        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(_DEAD_LETTER_BYTES)}
+        self._make(topic, 1, config)
+
+    def _make(self, topic: str, partitions: int, config: dict[str, str]) -> int:
+        count = self._count_of(topic)
+        if count is not None:
+            return count
+        _check_name(topic, self.partition_counts())
+        new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
+        with self._errors(f"create the topic {topic}"):
+            create_topic(self._admin, new, TIMEOUT)
+            return self._wait_for(topic)
+
+    def _count_of(self, topic: str) -> int | None:
+        """The topic's number of partitions; None if there is no such topic, or if this user may not know."""
+        with self._errors(f"describe the topic {topic}"):
+            described = self._admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT)[topic]
+            try:
+                return len(answer_of(described, TIMEOUT).partitions)
+            except KafkaException as error:
+                if error.args[0].code() not in _NO_TOPIC:
+                    raise
+                return None
+
+    def _settings_of(self, topic: str) -> dict[str, Any]:
+        with self._errors(f"read the settings of {topic}"):
+            [(_, answer)] = topic_settings(self._admin, [topic])
+            return answer_of(answer, TIMEOUT)
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        """Convert errors as driver_errors does. Create a new client if Kafka cannot be reached."""
+        try:
+            with driver_errors(doing):
+                yield
+        except CdcError as error:
+            if error.code is Code.KAFKA_UNREACHABLE:
+                self._admin = _client(self._settings)
+            raise
+
+    def _wait_for(self, topic: str) -> int:
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
+            count = self._count_of(topic)
+            if count:
+                return count
+            time.sleep(0.05)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+
+
+def _shape_of(topic: str, described: Future[Any]) -> TopicShape | CdcError:
+    try:
+        found = answer_of(described, TIMEOUT)
+    except KafkaException as error:
+        return kafka_error(f"describe the topic {topic}", error)
+    return TopicShape(len(found.partitions), str(found.topic_id))
+
+
+def _check_timestamps(topic: str, settings: Mapping[str, Any]) -> None:
+    if settings["message.timestamp.type"].value != "LogAppendTime":
+        raise CdcError(
+            Code.TOPIC_SETTINGS,
+            f"The raw topic {topic} has message.timestamp.type={settings['message.timestamp.type'].value}; "
+            "the brokers must set the timestamps.",
+            f"kafka-configs --alter --entity-type topics --entity-name {topic} "
+            "--add-config message.timestamp.type=LogAppendTime",
+        )
+
+
+def _check_name(topic: str, others: Iterable[str]) -> None:
+    """Raise CdcError(TOPIC_NAMES_COLLIDE) if Kafka would refuse the topic because of another one."""
+    for other in others:
+        if other.replace(".", "_") == topic.replace(".", "_"):
+            raise CdcError(
+                Code.TOPIC_NAMES_COLLIDE,
+                f"The topic {topic} cannot be created beside {other}: Kafka treats '.' and '_' in names as the same.",
+                "Publish one of the two tables with another kafka.topic_prefix.",
+            )
+
+
+def _client(settings: KafkaSettings) -> AdminClient:
+    """A client that logs why it cannot connect."""
+    return logged_admin(settings, QUICK)
+
+
+def _list_offsets(
+    admin: AdminClient, partitions: Sequence[SourcePartition], spec: OffsetSpec
+) -> dict[SourcePartition, int]:
+    if not partitions:
+        return {}
+    asked = {TopicPartition(*each): spec for each in partitions}
+    answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(asked)
+    return {
+        SourcePartition(at.topic, at.partition): answer_of(answer, TIMEOUT).offset for at, answer in answers.items()
+    }

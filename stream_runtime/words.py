@@ -1,0 +1,45 @@
+"""The words of one job: what its operator calls its things."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Words(NamedTuple):
+    """The words that the runtime uses in a job's errors, logs, metrics and in Spark's UI."""
+
+    job: str = "job"
+    """The job's name, which is also its table of cdc.toml and a part of its metrics' names."""
+    partition: str = "partition"
+    """A source partition."""
+    topic: str = "source topic"
+    """A source topic, or a stream of the job."""
+    do: str = "process"
+    """What the job does with messages, as a verb."""
+    done: str = "processed"
+    """The verb's participle."""
+
+    @property
+    def key(self) -> str:
+        """A source partition as a field of log lines."""
+        return self.partition.replace(" ", "_")
+
+    @property
+    def partitions(self) -> str:
+        return f"{self.partition}s"
+
+    @property
+    def topics(self) -> str:
+        return f"{self.topic}s"
+
+    @property
+    def metrics(self) -> str:
+        """The prefix of the job's metrics."""
+        return f"cdc_{self.job}"
+
+    def setting(self, name: str) -> str:
+        """A setting of the job, as an operator writes it."""
+        return f"{self.job}.{name}"
+
+
+NEUTRAL = Words()

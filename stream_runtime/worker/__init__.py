@@ -1,0 +1,1 @@
+"""What a worker gets from the driver and gives back."""

@@ -1,0 +1,189 @@
+"""The worker's loop of a job whose source partitions have states.
+
+Its source topics have no transactions and are not compacted: a missing offset means a lost message.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cdc_common.errors.codes import CdcError
+from stream_runtime.exactly_once.chunks import ChunkSettings
+from stream_runtime.exactly_once.partition_task import NotOwnerError, PartitionTask, TaskSettings
+from stream_runtime.exactly_once.resources import Resources
+from stream_runtime.fault_points import FaultPoint, reach
+from stream_runtime.faults import NEUTRAL_FAULTS, Faults
+from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, RawReader, ReadBudget, Topics
+from stream_runtime.records import TopicShape
+from stream_runtime.state.checkpointed_state import CheckpointedState
+from stream_runtime.state.checkpoints import CheckpointStore, RetentionSettings
+from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.rocksdb import open_local_store
+from stream_runtime.state.snapshots import StateSettings, in_background
+from stream_runtime.worker.loop import LoopTask, WorkerLoop, poll_seconds
+from stream_runtime.worker.task import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from cdc_common.settings import KafkaSettings
+    from stream_runtime.exactly_once.processor import Processor
+    from stream_runtime.records import Record, SourcePartition
+    from stream_runtime.settings import StatefulSettings
+    from stream_runtime.worker.task import Assignment
+
+_CHUNK_SECONDS = 60.0
+_READ_CHUNKS = 4  # bytes that are read ahead, as a multiple of those of a chunk
+_ANSWER_SHARE = 0.75  # of a transaction's timeout, for which a worker waits for the checkpoint location
+
+
+class StatefulJob(ABC):
+    """What a program with states says of itself. It is sent to the workers."""
+
+    faults: Faults = NEUTRAL_FAULTS
+
+    def __init__(self, kafka: KafkaSettings, settings: StatefulSettings, topics: Sequence[str]) -> None:
+        self.kafka = kafka
+        self.settings = settings
+        self.topics = tuple(topics)
+
+    @abstractmethod
+    def processor(self, topic: str, shape: TopicShape) -> Processor[Any]:
+        """What is done with the messages of a source topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulPlan:
+    """The plan of a batch. shapes: of each source topic that is there."""
+
+    job: StatefulJob
+    shapes: Mapping[str, TopicShape]
+
+
+class StatefulLoopTask(LoopTask[StatefulPlan]):
+    """Processes in a worker."""
+
+    def loop_key(self, plan: StatefulPlan) -> Hashable:
+        return plan.job.kafka, plan.job.settings.group_id
+
+    def make_loop(self, plan: StatefulPlan) -> StatefulLoop:
+        return StatefulLoop(plan.job)
+
+
+class StatefulLoop(WorkerLoop[StatefulPlan]):
+    """A worker's open partitions."""
+
+    def __init__(self, job: StatefulJob) -> None:
+        super().__init__(job.faults.words)
+        self._job = job
+        self._poll_seconds = poll_seconds(job.settings.trigger_interval_ms)
+        group = job.settings.group_id
+        self._reader = RawReader(job.kafka, group, int(500 * self._poll_seconds), job.faults)
+        self._positions = GroupPositions(job.kafka, group, job.faults)
+        self._topics = Topics(job.kafka)
+        self._reading: set[SourcePartition] = set()
+        self._tasks: dict[SourcePartition, PartitionTask] = {}
+        self._is_behind = False
+
+    def begin_batch(self, _plan: StatefulPlan, assignment: Assignment) -> None:
+        assigned = set(assignment.partitions)
+        for partition in self._reading - assigned:
+            self.forget(partition)
+        try:
+            positions = self._reader.positions(assigned - self._reading)
+        except CdcError as error:
+            self.fail_all(assigned - self._reading, error)
+            return
+        for partition, position in positions.items():
+            if isinstance(position, CdcError):
+                self.fail(partition, position)
+            else:
+                self._reader.add({partition: 0 if position is None else position.offset})
+                self._reading.add(partition)
+
+    def poll_and_process(self, plan: StatefulPlan, assignment: Assignment) -> None:
+        settings = self._job.settings
+        budget = ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes)
+        try:
+            read = self._reader.read(budget, self._poll_seconds)
+            shapes = self._topics.each_shape({partition.topic for partition in read.records})
+        except CdcError as error:
+            self.fail_all(set(self._reading), error)
+            return
+        for partition, records in read.records.items():
+            with self.isolated(partition, f"{self._words.do} messages of {partition}", records):
+                self._process(partition, records, plan.shapes[partition.topic], shapes[partition.topic])
+        for partition in read.lost:
+            self.fail(partition, self._job.faults.messages_deleted(partition, self._reader.next_offset(partition)))
+        for partition, problem in read.errors.items():
+            self.fail(partition, problem)
+        self._is_behind = sum(map(len, read.records.values())) >= assignment.max_messages
+
+    def standing(self) -> Standing:
+        return Standing(is_behind=self._is_behind, has_failed=bool(self.failed))
+
+    def forget(self, partition: SourcePartition) -> None:
+        self._reading.discard(partition)
+        self._reader.remove([partition])
+        task = self._tasks.pop(partition, None)
+        if task is not None:
+            task.close()
+
+    def close(self) -> None:
+        for partition in list(self._reading):
+            self.forget(partition)
+        self._reader.close()
+
+    def _process(
+        self, partition: SourcePartition, records: list[Record], planned: TopicShape, now: TopicShape | CdcError
+    ) -> None:
+        """Process what was read. The topic was asked for its shape after that: it is still the planned one."""
+        if isinstance(now, CdcError):
+            raise now
+        if now != planned:
+            raise self._job.faults.topic_changed(partition.topic, planned, now)
+        task = self._tasks.get(partition)
+        if task is None:
+            task = self._tasks[partition] = self._open(partition)
+        try:
+            report = task.process(records, self._job.processor(partition.topic, planned))
+        except NotOwnerError:  # the next batch opens another one, at the committed position
+            self.forget(partition)
+        else:
+            state = report.state._replace(bytes=task.state_bytes())
+            self.add_report(partition, report._replace(state=state))
+
+    def _open(self, partition: SourcePartition) -> PartitionTask:
+        """A task that has fenced every other one of the partition."""
+        settings, job = self._job.settings, self._job
+        reach(FaultPoint.BEFORE_INIT)
+        limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
+        # The producer first: the position that is read afterwards includes the last commit of the former task.
+        producer = PartitionProducer(job.kafka, settings.group_id, partition, self._positions.consumer, limits)
+        checkpoints = CheckpointStore(object_store(settings), settings.group_id, partition, job.faults)
+        local = open_local_store(settings.state_directory / settings.group_id / str(partition))
+        state = CheckpointedState(local, checkpoints, state_settings(settings), in_background)
+        chunk = ChunkSettings(settings.chunk_max_bytes, settings.chunk_max_messages, _CHUNK_SECONDS)
+        return PartitionTask(
+            partition, Resources(producer, self._positions, state), TaskSettings(chunk, faults=job.faults)
+        )
+
+
+def object_store(settings: StatefulSettings) -> ObjectStore:
+    """The checkpoint location. One object a process, which counts the process's traffic."""
+    seconds = settings.transaction_timeout_seconds * _ANSWER_SHARE
+    return _object_store(settings.checkpoint_location, seconds, settings.restore_reads)
+
+
+@lru_cache(maxsize=4)
+def _object_store(location: str, answer_seconds: float, reads: int) -> ObjectStore:
+    return ObjectStore(location, answer_seconds, reads)
+
+
+def state_settings(settings: StatefulSettings) -> StateSettings:
+    retention = RetentionSettings(settings.changelog_retention_versions, settings.changelog_retention_seconds)
+    return StateSettings(settings.snapshot_every_versions, retention)

@@ -1,0 +1,97 @@
+"""A transaction's error names what made it fail, whichever request finds out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings import KafkaSettings
+from materializer.records import RawPartition
+from stream_runtime.exactly_once.position import Position
+from stream_runtime.kafka import PartitionProducer
+from stream_runtime.kafka.clients import kafka_error
+from stream_runtime.records import Message
+from tests.support.mock_brokers import ADD_OFFSETS_TO_TXN, END_TXN, PRODUCE, MockBroker, mock_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOPIC = "cdc.shop.orders"
+RAW = RawPartition("cdc.raw.shop.orders", 0)
+POSITION = Position(0, "", 1)
+REFUSED = KafkaError.MSG_SIZE_TOO_LARGE
+
+
+@pytest.fixture
+def broker() -> Iterator[MockBroker]:
+    with mock_broker() as made:
+        made.create_topic(TOPIC)
+        made.create_topic(RAW.topic)
+        yield made
+
+
+@pytest.fixture
+def producer(broker: MockBroker) -> Iterator[PartitionProducer]:
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "g"})
+    producer = PartitionProducer(KafkaSettings(bootstrap_servers=broker.servers), "g", RAW, consumer)
+    producer.begin()
+    yield producer
+    producer.abandon()
+    consumer.close()
+
+
+def send(producer: PartitionProducer) -> None:
+    producer.send(Message(TOPIC, 0, b"key", b"value"))
+
+
+def test_a_refused_message_is_named_if_it_is_refused_while_the_position_is_sent(
+    broker: MockBroker, producer: PartitionProducer
+) -> None:
+    send(producer)
+    producer._producer.flush(10)  # registers the partition, so that the next message waits for no other request
+    broker.answer(ADD_OFFSETS_TO_TXN, 0, 1500)
+    broker.answer(PRODUCE, REFUSED, 500)
+    send(producer)
+    with pytest.raises(CdcError, match=f"ProduceRequest for {TOPIC}.*Message size too large") as caught:
+        producer.send_position(POSITION)
+    assert caught.value.code is Code.MESSAGE_TOO_LARGE
+    assert isinstance(caught.value.__cause__, KafkaException)
+    assert caught.value.__cause__.args[0].code() == KafkaError._STATE  # what librdkafka says of the position
+
+
+def test_a_refused_message_is_named_if_it_is_refused_during_the_commit(
+    broker: MockBroker, producer: PartitionProducer
+) -> None:
+    broker.answer(PRODUCE, REFUSED, 3000)  # after the position is sent, also on a busy machine
+    send(producer)
+    producer.send_position(POSITION)
+    with pytest.raises(CdcError, match="Message size too large") as caught:
+        producer.commit()
+    assert caught.value.code is Code.MESSAGE_TOO_LARGE
+
+
+def test_an_error_that_has_no_other_cause_remains(broker: MockBroker, producer: PartitionProducer) -> None:
+    broker.answer(END_TXN, KafkaError.INVALID_TXN_STATE, 0)
+    send(producer)
+    producer.send_position(POSITION)
+    with pytest.raises(KafkaException, match="INVALID_TXN_STATE"):
+        producer.commit()
+
+
+def test_an_error_without_a_transaction_remains(producer: PartitionProducer) -> None:
+    send(producer)
+    producer.commit()
+    with pytest.raises(KafkaException) as caught:
+        producer.commit()
+    assert caught.value.args[0].code() == KafkaError._STATE
+
+
+@pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH])
+def test_a_fenced_producer_is_not_said_to_lack_rights(code: int) -> None:
+    error = kafka_error("fold messages", KafkaException(KafkaError(code)))
+    assert error.code is Code.KAFKA_REFUSED
+    assert "a newer producer has taken over" in error.problem
+    assert "rights" not in error.fix
