@@ -11,7 +11,7 @@ from cdc_program.errors import CdcError
 from cdc_program.group_offsets import reason_of_timeout
 from cdc_program.kafka import client_config
 from materializer.exactly_once.position import Position, decode
-from materializer.kafka.clients import QUICK, TIMEOUT, kafka_error
+from materializer.kafka.clients import QUICK, TIMEOUT, in_requests, kafka_error
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
@@ -87,7 +87,10 @@ def read_each_position(
 
 
 def _committed(consumer: Consumer, partitions: Collection[RawPartition]) -> list[TopicPartition]:
-    return consumer.committed([TopicPartition(*each) for each in partitions], TIMEOUT) if partitions else []
+    found: list[TopicPartition] = []
+    for asked in in_requests(TopicPartition(*each) for each in partitions):
+        found += consumer.committed(asked, TIMEOUT)
+    return found
 
 
 def _position_of(committed: TopicPartition) -> tuple[RawPartition, Position | None]:

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import logged_admin
 from cdc_program.kafka_errors import is_transient
-from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
+from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, in_requests, kafka_error, timeout_refused
 from materializer.kafka.unread import Retention
 from materializer.records import RawPartition, TopicShape
 
@@ -56,11 +56,11 @@ class Topics:
 
     def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
         """Return what `shapes` returns, with the error of each topic that has one."""
-        if not topics:
-            return {}
-        with self._errors("describe the raw topics"):
-            described = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=TIMEOUT)
-        found = {name: _shape_of(name, answer) for name, answer in described.items()}
+        found: dict[str, TopicShape | CdcError] = {}
+        for asked in in_requests(topics):
+            with self._errors("describe the raw topics"):
+                described = self._admin.describe_topics(TopicCollection(asked), request_timeout=TIMEOUT)
+            found |= {name: _shape_of(name, answer) for name, answer in described.items()}
         if any(isinstance(shape, CdcError) and shape.code is Code.KAFKA_UNREACHABLE for shape in found.values()):
             self._admin = _client(self._settings)
         return found
@@ -80,18 +80,26 @@ class Topics:
 
     def ends(self, partitions: Collection[RawPartition]) -> dict[RawPartition, int]:
         """The next offset of each raw partition at this moment, without those whose leaders do not say it now."""
-        found = {}
+        found: dict[RawPartition, int] = {}
         with self._errors("list the offsets of the raw topics"):
-            asked = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}  # type: ignore[no-untyped-call]
-            answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked) if asked else {}
-            for at, answer in answers.items():
-                try:
-                    found[RawPartition(at.topic, at.partition)] = _answer_of(answer).offset
-                except KafkaException as error:
-                    if not is_transient(error.args[0]):
-                        raise
+            for asked in in_requests(partitions):
+                answered = self._ends_now(asked)
+                found |= answered
+                if not answered:  # the next request would wait as long
+                    break
         if len(found) < len(partitions):
             self._admin = _client(self._settings)
+        return found
+
+    def _ends_now(self, partitions: list[RawPartition]) -> dict[RawPartition, int]:
+        found = {}
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        for raw_partition, answer in _ask_offsets(self._admin, partitions, latest):
+            try:
+                found[raw_partition] = _answer_of(answer).offset
+            except KafkaException as error:
+                if not is_transient(error.args[0]):
+                    raise
         return found
 
     def had_messages(self, topics: Collection[str]) -> set[str]:
@@ -258,11 +266,16 @@ def _client(settings: KafkaSettings) -> AdminClient:
 
 
 def _list_offsets(admin: AdminClient, partitions: Sequence[RawPartition], spec: OffsetSpec) -> dict[RawPartition, int]:
-    if not partitions:
-        return {}
-    asked = {TopicPartition(*each): spec for each in partitions}
-    answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(asked)
-    return {RawPartition(at.topic, at.partition): _answer_of(answer).offset for at, answer in answers.items()}
+    return {found: _answer_of(answer).offset for found, answer in _ask_offsets(admin, partitions, spec)}
+
+
+def _ask_offsets(
+    admin: AdminClient, partitions: Iterable[RawPartition], spec: OffsetSpec
+) -> Iterator[tuple[RawPartition, Future[Any]]]:
+    for asked in in_requests(partitions):
+        answers: dict[TopicPartition, Future[Any]] = admin.list_offsets({TopicPartition(*each): spec for each in asked})
+        for at, answer in answers.items():
+            yield RawPartition(at.topic, at.partition), answer
 
 
 def _answer_of(future: Future[Any]) -> Any:  # noqa: ANN401 - the client declares no types
