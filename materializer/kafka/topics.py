@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings
 
-_AT_ONCE = 200  # topics whose settings are asked for in one request
 _NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _HOUR_MS = 3_600_000
 _DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializer.output.large_messages sends
@@ -121,9 +120,16 @@ class Topics:
         milliseconds = int(settings["retention.ms"].value)
         return Retention(None if milliseconds < 0 else milliseconds, int(settings["retention.bytes"].value) >= 0)
 
-    def max_message_bytes(self, topics: Iterable[str]) -> int:
-        """The smallest max.message.bytes of the topics."""
-        return min(int(self._settings_of(topic)["max.message.bytes"].value) for topic in topics)
+    def max_message_bytes(self, topic: str) -> int:
+        """The topic's max.message.bytes."""
+        return int(self._settings_of(topic)["max.message.bytes"].value)
+
+    def each_max_message_bytes(self, topics: Collection[str]) -> dict[str, int | CdcError]:
+        """The max.message.bytes of each topic, or the error of one that has one."""
+        return {
+            name: found if isinstance(found, CdcError) else int(found["max.message.bytes"].value)
+            for name, found in self._each_settings(topics)
+        }
 
     def check_transaction_timeout(self, seconds: float) -> None:
         """Raise CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Without the right to ask, the
@@ -145,20 +151,27 @@ class Topics:
     def check_raw_topics(self, topics: Sequence[str]) -> dict[str, CdcError]:
         """The errors of raw topics: TOPIC_SETTINGS unless the brokers set the timestamps, or why that is not known."""
         errors: dict[str, CdcError] = {}
-        for first in range(0, len(topics), _AT_ONCE):
-            resources = [ConfigResource(ResourceType.TOPIC, each) for each in topics[first : first + _AT_ONCE]]
-            for resource, answer in self._admin.describe_configs(resources).items():
+        for name, found in self._each_settings(topics):
+            if isinstance(found, CdcError):
+                errors[name] = found
+            elif (error := _wrong_timestamps(name, found)) is not None:
+                errors[name] = error
+        return errors
+
+    def _each_settings(self, topics: Collection[str]) -> Iterator[tuple[str, dict[str, Any] | CdcError]]:
+        for asked in in_requests(topics):
+            answers = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, each) for each in asked])
+            for resource, answer in answers.items():
                 try:
                     with self._errors(f"read the settings of {resource.name}"):
-                        _check_timestamps(resource.name, _answer_of(answer))
+                        yield resource.name, _answer_of(answer)
                 except CdcError as error:
-                    errors[resource.name] = error
-        return errors
+                    yield resource.name, error
 
     def make_change_topic(
         self, topic: str, partitions: int | None = None, *, is_keyed: bool = True, max_message_bytes: int | None = None
-    ) -> int:
-        """Create the topic unless it exists: its partition count.
+    ) -> TopicShape:
+        """Create the topic unless it exists: its shape.
 
         partitions: by default the settings' number. is_keyed: brokers refuse messages without keys in compacted topics.
         max_message_bytes: by default the brokers' limit.
@@ -178,10 +191,10 @@ class Topics:
         config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(_DEAD_LETTER_BYTES)}
         self._make(topic, 1, config)
 
-    def _make(self, topic: str, partitions: int, config: dict[str, str]) -> int:
-        count = self._count_of(topic)
-        if count is not None:
-            return count
+    def _make(self, topic: str, partitions: int, config: dict[str, str]) -> TopicShape:
+        shape = self._find(topic)
+        if shape is not None:
+            return shape
         _check_name(topic, self.partition_counts())
         new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
         with self._errors(f"create the topic {topic}"):
@@ -192,12 +205,12 @@ class Topics:
                     raise
             return self._wait_for(topic)
 
-    def _count_of(self, topic: str) -> int | None:
-        """The topic's number of partitions; None if there is no such topic, or if this user may not know."""
+    def _find(self, topic: str) -> TopicShape | None:
+        """The topic's shape; None if there is no such topic, or if this user may not know."""
         with self._errors(f"describe the topic {topic}"):
             described = self._admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT)[topic]
             try:
-                return len(_answer_of(described).partitions)
+                return _shape(_answer_of(described))
             except KafkaException as error:
                 if error.args[0].code() not in _NO_TOPIC:
                     raise
@@ -220,33 +233,37 @@ class Topics:
                 self._admin = _client(self._settings)
             raise
 
-    def _wait_for(self, topic: str) -> int:
+    def _wait_for(self, topic: str) -> TopicShape:
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
-            count = self._count_of(topic)
-            if count:
-                return count
+            shape = self._find(topic)
+            if shape is not None and shape.partitions:
+                return shape
             time.sleep(0.05)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
 
 
 def _shape_of(topic: str, described: Future[Any]) -> TopicShape | CdcError:
     try:
-        found = _answer_of(described)
+        return _shape(_answer_of(described))
     except KafkaException as error:
         return kafka_error(f"describe the topic {topic}", error)
-    return TopicShape(len(found.partitions), str(found.topic_id))
 
 
-def _check_timestamps(topic: str, settings: Mapping[str, Any]) -> None:
-    if settings["message.timestamp.type"].value != "LogAppendTime":
-        raise CdcError(
-            Code.TOPIC_SETTINGS,
-            f"The raw topic {topic} has message.timestamp.type={settings['message.timestamp.type'].value}; "
-            "the brokers must set the timestamps.",
-            f"kafka-configs --alter --entity-type topics --entity-name {topic} "
-            "--add-config message.timestamp.type=LogAppendTime",
-        )
+def _shape(described: Any) -> TopicShape:  # noqa: ANN401 - the client declares no types
+    return TopicShape(len(described.partitions), str(described.topic_id))
+
+
+def _wrong_timestamps(topic: str, settings: Mapping[str, Any]) -> CdcError | None:
+    kind = settings["message.timestamp.type"].value
+    if kind == "LogAppendTime":
+        return None
+    return CdcError(
+        Code.TOPIC_SETTINGS,
+        f"The raw topic {topic} has message.timestamp.type={kind}; the brokers must set the timestamps.",
+        f"kafka-configs --alter --entity-type topics --entity-name {topic} "
+        "--add-config message.timestamp.type=LogAppendTime",
+    )
 
 
 def _check_name(topic: str, others: Iterable[str]) -> None:
