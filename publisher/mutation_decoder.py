@@ -50,8 +50,8 @@ class MutationDecoder:
         self._housekeeping = housekeeping
 
     def decode(self, entry: CommitLogEntry, origin: Origin) -> DecodedMutation:
-        """The messages of a mutation. If the schema does not fit, read it again. No messages if the mutation's only table has
-        to wait for its schema: the mutation is held.
+        """The messages of a mutation. If the schema does not fit, read it again. No messages if its only table has to
+        wait for its schema: the mutation is held.
         """
         mutation = entry.mutation
         self._schema.follow_log(mutation, origin.messaging_version, origin.segment, origin.position)

@@ -25,12 +25,13 @@ from cdc_program.errors import CdcError, Code
 from publisher import state_files
 from publisher.cdc_switches import CdcSwitches
 from publisher.dropped_columns import DroppedColumns
+from publisher.per_table import PerTable
 from publisher.refusals import is_unreadable, refusal
 from publisher.row_ends import LogSegments, RowEnds
 from publisher.selection import ALL_TABLES
 from publisher.snapshot_marks import SnapshotMarks
-from publisher.stored_tables import tables_from_json, tables_to_json
-from publisher.system_schema import read_local, read_tables
+from publisher.stored_tables import table_to_json, tables_from_json
+from publisher.system_schema import SystemSchema, read_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,6 +81,10 @@ class NodeSchema:
     ) -> None:
         self._file = file
         self._run_query = run_query
+        self._system_schema = SystemSchema(run_query)
+        self._stored = PerTable(table_to_json)
+        self._states = PerTable(_digest_of)
+        self._refused = PerTable(refusal)
         self._filler = filler
         self._selection = selection
         self._version: UUID | None = None
@@ -210,7 +215,7 @@ class NodeSchema:
 
     def _read_tables(self) -> NodeTables:
         try:
-            return read_tables(self._run_query)
+            return self._system_schema.read()
         except FormatError as error:
             raise _unparsable(error) from error
 
@@ -331,8 +336,11 @@ class NodeSchema:
         }
         for table_id, table in current.items():
             before = self.tables.get(table_id)
-            self._follow_cdc(before, table)
-            self._dropped_columns.follow(before, table)
+            if table is not before:
+                self._follow_cdc(before, table)
+                self._dropped_columns.follow(before, table)
+            if table.cdc:
+                self._switches.switch_on(table_id)
         tables = self.tables | current
         if tables == self.tables and not has_dropped and not has_trouble:
             return False
@@ -356,7 +364,7 @@ class NodeSchema:
         state_files.write(
             self._file,
             {
-                "tables": tables_to_json(self.tables.values()),
+                "tables": [self._stored.of(table) for table in self.tables.values()],
                 **self._marks.to_json(),
                 "excluded": excluded,
                 "were_published": sorted(table_id.hex() for table_id in self._were_published),
@@ -385,12 +393,10 @@ class NodeSchema:
             # It is not yet on for a snapshot that was asked for before the last look, and on for the worker of a later
             # one. The ALTER has another node's time.
             self._marks.require(table, self._looked_at or time_ns() // 1000)
-        if table.cdc:
-            self._switches.switch_on(table_id)
 
     def _refusal(self, table: TableMetadata) -> str:
         """Why a table with `cdc = true` is not published; an unreadable one waits instead."""
-        return refusal(table) if table.cdc and table.id.bytes not in self.unreadable else ""
+        return self._refused.of(table) if table.cdc and table.id.bytes not in self.unreadable else ""
 
     def _is_selected(self, table: TableMetadata) -> bool:
         return self._selection.includes(table.keyspace, table.name)
@@ -412,7 +418,9 @@ class NodeSchema:
         }
         self.excluded = {table_id for table_id, table in tracked.items() if not self._is_selected(table)}
         published = {
-            table_id: _published(table, self._marks.since(table_id), self.row_ends.sent_at(table_id))
+            table_id: PublishedTable(
+                table, table_id, self._states.of(table), self._marks.since(table_id), self.row_ends.sent_at(table_id)
+            )
             for table_id, table in tracked.items()
             if table_id not in self.excluded
         }
@@ -437,8 +445,11 @@ def _is_publishable(table: TableMetadata) -> bool:
 
 
 def _published(table: TableMetadata, needs_snapshot_since: int = 0, truncated_at: int = 0) -> PublishedTable:
-    digest = table_messages.digest(table_messages.canonical(table))
-    return PublishedTable(table, table.id.bytes, digest, needs_snapshot_since, truncated_at)
+    return PublishedTable(table, table.id.bytes, _digest_of(table), needs_snapshot_since, truncated_at)
+
+
+def _digest_of(table: TableMetadata) -> bytes:
+    return table_messages.digest(table_messages.canonical(table))
 
 
 def _unparsable(error: FormatError) -> CdcError:
