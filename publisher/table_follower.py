@@ -60,6 +60,7 @@ class TableFollower:
     def start(self) -> None:
         """Open the tables topic, and the raw topics of the node's tables."""
         self._calls.run_in_background(self._raw_topics.open_tables_topic)
+        self._calls.run_in_background(partial(self._raw_topics.check_existing, self._schema.current_tables()))
         self.follow_schema()
 
     def follow_schema(self) -> bool:

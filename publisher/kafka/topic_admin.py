@@ -15,7 +15,7 @@ from publisher.kafka.errors import kafka_error, unreachable_error
 from publisher.table_error import TableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
     from concurrent.futures import Future
 
@@ -31,6 +31,9 @@ _NEEDED_RIGHTS = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRI
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+_AT_ONCE = 200  # topics whose settings are asked for in one request
+_NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 
 
 class TopicAdmin:
@@ -92,24 +95,36 @@ class TopicAdmin:
         """Check the raw topics: an operator may have altered or deleted one. Returns what is wrong, by topic.
         Settings that can no longer be read are only logged. CdcError KAFKA_UNREACHABLE.
         """
-        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-        answers = self._admin.describe_configs(resources) if resources else {}
         problems = {}
-        for resource, answer in answers.items():
-            try:
-                entries = self._wait_for(answer)
-                _check_config(resource.name, {name: entry.value for name, entry in entries.items()}, _RAW_TOPIC_CONFIG)
-            except KafkaException as error:
-                problem = kafka_error(error.args[0], self._settings, resource.name)
+        for topic, error in self._raw_topic_errors(topics):
+            if isinstance(error, CdcError):
+                problems[topic] = TableError.of(error)
+            elif error is not None:
+                problem = kafka_error(error.args[0], self._settings, topic)
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    problems[resource.name] = TableError.of(problem)
+                    problems[topic] = TableError.of(problem)
                 elif problem.code is Code.KAFKA_UNREACHABLE:
                     raise problem from error
                 else:
                     log.warning("cannot check a raw topic", code=problem.code.text, problem=problem.problem)
-            except CdcError as error:
-                problems[resource.name] = TableError.of(error)
         return problems
+
+    def find_usable(self, topics: AbstractSet[str]) -> set[str]:
+        """Those of these raw topics that exist, and whose settings can be read and are as they must be."""
+        return {topic for topic, error in self._raw_topic_errors(topics) if error is None}
+
+    def _raw_topic_errors(self, topics: AbstractSet[str]) -> Iterator[tuple[str, CdcError | KafkaException | None]]:
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(topics)]
+        for first in range(0, len(resources), _AT_ONCE):
+            for resource, answer in self._admin.describe_configs(resources[first : first + _AT_ONCE]).items():
+                try:
+                    entries = self._wait_for(answer)
+                    actual = {name: entry.value for name, entry in entries.items()}
+                    _check_config(resource.name, actual, _RAW_TOPIC_CONFIG)
+                except (CdcError, KafkaException) as error:
+                    yield resource.name, error
+                else:
+                    yield resource.name, None
 
     def ensure_tables_topic(self, topic: str) -> None:
         """Create the compacted topic of table schemas, or check it."""
@@ -161,12 +176,24 @@ class TopicAdmin:
     def _ensure_topic(
         self, topic: str, partitions: int, wanted: Mapping[str, str], creation_config: Mapping[str, str]
     ) -> tuple[int, bool]:
-        known, is_new = self.read_partition_counts().get(topic), False
+        known, is_new = self._partition_count(topic), False
         if known is None:
             is_new = self._create_topic(topic, partitions, {**wanted, **creation_config})
-            known = self.read_partition_counts().get(topic, partitions)
+            known = self._partition_count(topic) or partitions
         _check_config(topic, self._read_config(topic), wanted)
         return known, is_new
+
+    def _partition_count(self, topic: str) -> int | None:
+        """The topic's number of partitions; None if there is no such topic, or if this user may not know. To list all
+        topics instead would cost more with each table.
+        """
+        described = self._admin.describe_topics(TopicCollection([topic]))[topic]
+        try:
+            return len(self._wait_for(described).partitions)
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_TOPIC:
+                raise kafka_error(error.args[0], self._settings, topic) from error
+            return None
 
     def _create_topic(self, topic: str, partitions: int, config: dict[str, str]) -> bool:
         """Return False if somebody else has created it."""
