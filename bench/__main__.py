@@ -30,6 +30,13 @@ CHOICES = (
         "A publisher's memory over 2,000,000 mutations, Kafka stopped half-way",
         _MORE,
     ),
+    Choice(
+        "publisher-tables",
+        "bench.publisher_tables",
+        "15",
+        "What 1,000 tables cost a publisher beside a node: start, idle, new tables meanwhile",
+        _MORE,
+    ),
     Choice("publisher", "bench.publisher", "30", "The publisher beside Debezium and Cassandra's reader", _MORE),
     Choice("snapshot", "bench.snapshot", "10", "From SSTables to Kafka, step by step, beside the log path", _MORE),
     Choice("snapshot-reads", "bench.snapshot_reads", "10", "A node's CPU and read latency during a snapshot", _MORE),
