@@ -40,6 +40,7 @@ Positions: TypeAlias = "Mapping[RawPartition, Position | CdcError | None]"
 _CHANGE_TOPICS_SECONDS = 10.0  # from one look at the change topics to the next
 
 _logger = structlog.get_logger(__name__)
+_PLANS_AT_ONCE = 4  # a plan mostly waits for the registry: some requests for each table
 _QUICK_SECONDS = 1.0  # of work with topics that is never saved
 
 
@@ -89,7 +90,7 @@ class Planner:
         self._next_look_at_changes = self._asked_at + _CHANGE_TOPICS_SECONDS
         self._kept: set[str] = set()
         self._unpublished: set[str] = set()
-        self._plan_making = InBackground[str, TopicPlan](patience)
+        self._plan_making = InBackground[str, TopicPlan](patience, _PLANS_AT_ONCE)
 
     @property
     def pending(self) -> set[str]:
