@@ -34,7 +34,7 @@ CHOICES = (
         "publisher-tables",
         "bench.publisher_tables",
         "15",
-        "What 1,000 tables cost a publisher beside a node: start, idle, new tables meanwhile",
+        "What 1,000 tables cost a publisher beside a node: start, idle, two new tables a second",
         _MORE,
     ),
     Choice("publisher", "bench.publisher", "30", "The publisher beside Debezium and Cassandra's reader", _MORE),

@@ -187,9 +187,9 @@ def measure(bench: Bench, tables: int, seconds: float) -> int:
     cores_then = (bench.used().cpu - before) / (time.monotonic() - began)
     old = bench.latencies("t0", written.pop("t0"))
     new = [each for name, keys in written.items() for each in bench.latencies(name, keys)]
-    show("tables created meanwhile", len(written), "")
-    show("cores meanwhile", cores_then, "")
-    show("an old table's p99 meanwhile", quantiles(old, n=100)[98], "s")
+    show("new tables", len(written), "")
+    show("cores with new tables", cores_then, "")
+    show("an old table's p99 with new tables", quantiles(old, n=100)[98], "s")
     show("a new table's first row, median", sorted(new)[len(new) // 2], "s")
     show("a new table's first row, slowest", max(new), "s")
     memory = bench.used().memory

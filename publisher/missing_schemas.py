@@ -1,8 +1,8 @@
 """Waits for schemas that the node does not show yet, while all other tables go on.
 
 A mutation may be in the log a moment before system_schema shows its table or its column. Its table waits then
-(publisher.waiting), as one that cannot be read does. If the schema does not come within SCHEMA_WAIT_SECONDS, the table
-was dropped before the publisher saw it, or the mutation is one that no schema reads.
+(publisher.waiting), as a table that cannot be read does. If the schema does not come within SCHEMA_WAIT_SECONDS, the
+table was dropped before the publisher saw it, or no schema reads the mutation.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MissingSchemas:
         self._awaited: dict[bytes, _Awaited] = {}
         for table_id, table in node.waiting.tables.items():
             if table.reason.code == Code.SCHEMA_UNKNOWN.text and table_id not in node.schema.published:
-                self._await(table_id, UnknownTableError(table_id).reason)  # the publisher was stopped meanwhile
+                self._await(table_id, UnknownTableError(table_id).reason)  # the publisher was stopped
 
     def may_arrive(self, error: FormatError) -> bool:
         """The node may show an unknown table or column a moment later."""

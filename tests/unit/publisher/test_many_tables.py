@@ -28,7 +28,7 @@ def test_the_loop_is_served_between_tables(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_restart_checks_all_raw_topics_at_once(tmp_path: Path) -> None:
-    """One that is not as it must be is named by a check of its own, and so is one that is gone."""
+    """A topic with wrong settings is named by a check of its own; a deleted one is created again."""
     rows, kafka = SchemaRows(), FakeKafka()
     for number in range(50):
         rows.create("ks", f"t{number}", cdc=True)
