@@ -25,6 +25,7 @@ from cdc_program.errors import CdcError, Code
 from publisher import state_files
 from publisher.cdc_switches import CdcSwitches
 from publisher.dropped_columns import DroppedColumns
+from publisher.half_read import HalfRead
 from publisher.per_table import PerTable
 from publisher.refusals import is_unreadable, refusal
 from publisher.row_ends import LogSegments, RowEnds
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _NO_SEGMENTS = LogSegments()
-_TRIES, _RETRY_SECONDS = 10, 0.1  # for a table that cannot be read: it may just be made or altered
+_RETRY_SECONDS = 0.1  # for a table that cannot be read: it may just be made or altered
 
 
 class PublishedTable(NamedTuple):
@@ -103,6 +104,7 @@ class NodeSchema:
         self._were_published: set[bytes] = set()
         self._switches = CdcSwitches(segments.newest)
         self.row_ends = RowEnds(segments)
+        self._half_read = HalfRead()
         self._dropped_columns = DroppedColumns()
         self._readings = Readings({}, {})
         self._in_doubt: frozenset[bytes] = frozenset()
@@ -187,26 +189,31 @@ class NodeSchema:
             self._save()
 
     def refresh(self) -> bool:
+        """As `follow`, until no table is in doubt."""
+        has_changed = self.follow()
+        while self._half_read.is_any:
+            sleep(_RETRY_SECONDS)
+            has_changed = self.follow() or has_changed
+        return has_changed
+
+    def follow(self) -> bool:
         """Read the node's schema if its version has changed since the last read; True if a table changed.
 
-        All data that is durable in the log before this call can be decoded after it. A table whose `cdc` was switched
-        on before this call is published from its first update on.
+        All data that is durable in the log before this call can be decoded after it, except that of tables in doubt. A
+        table whose `cdc` was switched on before this call is published from its first update on.
 
         A node writes the tables of system_schema one after the other, and its new version last: a half change may be
-        read with the old version, and is read again.
+        read with the old version. The tables that it leaves in doubt are read again by the next call.
         """
-        has_changed, tries, read_at = False, _TRIES, time_ns() // 1000
+        has_changed, read_at = False, time_ns() // 1000
         version, records = read_local(self._run_query)
-        while version != self._version:
+        while version != self._version or self._half_read.is_any:
             current = self._read_tables()
             before, (version, _) = version, read_local(self._run_query)
-            if tries and self._is_new_trouble(current):
-                tries -= 1
-                sleep(_RETRY_SECONDS)
-                continue
             if version == before:
                 self._version = version
-                has_changed = self._merge(current)
+                has_changed = self._merge(self._half_read.settle(current, self.tables, self.unreadable)) or has_changed
+                break
         if self.row_ends.follow_records(records, self._were_published, read_at):
             self._save()
             self.edition += 1
@@ -218,10 +225,6 @@ class NodeSchema:
             return self._system_schema.read()
         except FormatError as error:
             raise _unparsable(error) from error
-
-    def _is_new_trouble(self, current: NodeTables) -> bool:
-        """A table cannot be read that could be read before."""
-        return not current.unreadable.items() <= self.unreadable.items()
 
     def current_tables(self) -> list[PublishedTable]:
         """The published tables that were on the node at the last read, without unreadable ones."""

@@ -67,7 +67,7 @@ class TableFollower:
         """Read the schema if it has changed, and open the raw topics of the node's tables, with their marks; True if it
         has changed.
         """
-        has_changed = self._schema.refresh()
+        has_changed = self._schema.follow()
         current = self._schema.current_tables()
         self._follow_waiting({table.id for table in current}, self._schema.unreadable_tables())
         for table in current:

@@ -314,7 +314,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr("publisher.server_calls.RETRY_SECONDS", 0.01)
     monkeypatch.setattr("publisher.missing_schemas.SCHEMA_WAIT_SECONDS", 0.1)
     monkeypatch.setattr("publisher.mutation_decoder.RETRY_SECONDS", 0.01)
-    monkeypatch.setattr("publisher.schema._RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("publisher.half_read.HALF_READ_SECONDS", 0.01)
     monkeypatch.setattr("publisher.housekeeping.SAVE_SECONDS", 0.0)
     rows = SchemaRows()
     for name in ("good", "bad"):
