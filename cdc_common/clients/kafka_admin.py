@@ -4,6 +4,7 @@ arrives in time: the client itself would wait longer.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, NewTopic
 
 T = TypeVar("T")
+TOPICS_AT_ONCE = 200
 
 
 def answer_of(request: Future[T], seconds: float) -> T:
@@ -44,7 +46,9 @@ def create_topic(admin: AdminClient, topic: NewTopic, seconds: float) -> bool:
 
 
 def topic_settings(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple[str, Future[dict[str, Any]]]]:
-    """Ask for the settings of topics: each topic's name, and its future answer."""
-    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-    answers = admin.describe_configs(resources) if resources else {}
-    return ((resource.name, answer) for resource, answer in answers.items())
+    """Ask for the settings of topics: each topic's name, and its future answer. One request asks for TOPICS_AT_ONCE."""
+    rest = iter(topics)
+    while batch := list(islice(rest, TOPICS_AT_ONCE)):
+        answers = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in batch])
+        for resource, answer in answers.items():
+            yield resource.name, answer

@@ -34,6 +34,13 @@ CHOICES = (
         "A publisher's memory over 2,000,000 mutations, Kafka stopped half-way",
         _MORE,
     ),
+    Choice(
+        "publisher-tables",
+        "dev.bench.publisher_tables",
+        "15",
+        "What 1,000 tables cost a publisher beside a node: start, idle, two new tables a second",
+        _MORE,
+    ),
     Choice("publisher", "dev.bench.publisher", "30", "The publisher beside Debezium and Cassandra's reader", _MORE),
     Choice("snapshot", "dev.bench.snapshot", "10", "From SSTables to Kafka, step by step, beside the log path", _MORE),
     Choice(

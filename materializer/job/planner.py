@@ -17,6 +17,7 @@ import structlog
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import change_topic, table_of, tables_topic, watermarks_topic
 from materializer.errors import RAW_FAULTS, changes_of_another_job
+from materializer.job.described_topics import DescribedTopics
 from materializer.planning.plan import TopicPlan
 from materializer.planning.table_schemas import TableSchemas
 from materializer.planning.topic_finder import topic_finder
@@ -43,6 +44,7 @@ Positions: TypeAlias = "Mapping[RawPartition, Position | CdcError | None]"
 _CHANGE_TOPICS_SECONDS = 10.0  # from one look at the change topics to the next
 
 _logger = structlog.get_logger(__name__)
+_PLANS_AT_ONCE = 4  # a plan mostly waits for the registry: some requests for each table
 _QUICK_SECONDS = 1.0  # of work with topics that is never saved
 
 
@@ -81,7 +83,8 @@ class Planner:
         self._shapes: dict[str, TopicShape] = {}
         self._plans: dict[str, TopicPlan] = {}
         self._stale: set[str] = set()
-        self._change_topics = topic_finder(settings, registry, self._topics.make_change_topic)
+        self._described_changes = DescribedTopics(self._topics)
+        self._change_topics = topic_finder(settings, registry, self._described_changes.make)
         self._is_raw = re.compile(raw_topic_pattern(self._prefix)).match
         self._has_watermarks = False
         self._names: frozenset[str] = frozenset()
@@ -91,7 +94,7 @@ class Planner:
         self._next_look_at_changes = self._asked_at + _CHANGE_TOPICS_SECONDS
         self._kept: set[str] = set()
         self._unpublished: set[str] = set()
-        self._plan_making = InBackground[str, TopicPlan](patience)
+        self._plan_making = InBackground[str, TopicPlan](patience, _PLANS_AT_ONCE)
 
     @property
     def pending(self) -> set[str]:
@@ -189,7 +192,9 @@ class Planner:
         new = {topic: shape for topic, shape in shapes.items() if topic not in self._shapes.keys() | self.errors.keys()}
         if not new:
             return _NOTHING_NEW
+        usual = {change_topic(self._prefix, *table_of(topic)) for topic in new}
         try:
+            self._described_changes.describe(usual & self._names)
             errors = self._topics.check_raw_topics(list(new))
             if not self._must_fit:
                 return FirstLook(errors, {}, set())
@@ -251,15 +256,15 @@ class Planner:
         for name in self._topics.had_messages(others):
             raise changes_of_another_job(self._materializer.group_id, topic, name)
         self._unpublished.discard(topic)
-        limit = self._topics.max_message_bytes({each.name for each in change_topics if each is not None})
+        names = {each.name for each in change_topics if each is not None}
+        limit = self._described_changes.max_message_bytes(names)
+        self._described_changes.forget({usual, *names})
         return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
 
     def _with_shapes(self, change_topics: tuple[ChangeTopic | None, ...]) -> tuple[ChangeTopic | None, ...]:
         """The topics as they are now. One that was deleted since it was found is created again."""
         names = {each.name for each in change_topics if each is not None}
-        for name in names - self._names:
-            self._topics.make_change_topic(name)
-        shapes = self._topics.each_shape(names)
+        shapes = self._described_changes.shapes(names, self._names)
         return tuple(each and _with_shape(each, shapes[each.name]) for each in change_topics)
 
     def _notice_recreated_topics(self) -> None:

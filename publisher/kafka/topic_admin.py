@@ -16,7 +16,7 @@ from publisher.kafka.errors import kafka_error, unreachable_error
 from publisher.kafka.table_error import TableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
     from concurrent.futures import Future
 
@@ -32,6 +32,8 @@ _NEEDED_RIGHTS = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRI
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+_NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 
 
 class TopicAdmin:
@@ -94,11 +96,10 @@ class TopicAdmin:
         Settings that can no longer be read are only logged. CdcError KAFKA_UNREACHABLE.
         """
         problems = {}
-        for topic, answer in topic_settings(self._admin, topics):
-            try:
-                entries = self._wait_for(answer)
-                _check_config(topic, {name: entry.value for name, entry in entries.items()}, _RAW_TOPIC_CONFIG)
-            except KafkaException as error:
+        for topic, error in self._raw_topic_errors(topics):
+            if isinstance(error, CdcError):
+                problems[topic] = TableError.of(error)
+            elif error is not None:
                 problem = kafka_error(error.args[0], self._settings, topic)
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     problems[topic] = TableError.of(problem)
@@ -106,9 +107,21 @@ class TopicAdmin:
                     raise problem from error
                 else:
                     log.warning("cannot check a raw topic", code=problem.code.text, problem=problem.problem)
-            except CdcError as error:
-                problems[topic] = TableError.of(error)
         return problems
+
+    def find_usable(self, topics: AbstractSet[str]) -> set[str]:
+        """Those of these raw topics that exist, and whose settings can be read and are as they must be."""
+        return {topic for topic, error in self._raw_topic_errors(topics) if error is None}
+
+    def _raw_topic_errors(self, topics: AbstractSet[str]) -> Iterator[tuple[str, CdcError | KafkaException | None]]:
+        for topic, answer in topic_settings(self._admin, sorted(topics)):
+            try:
+                entries = self._wait_for(answer)
+                _check_config(topic, {name: entry.value for name, entry in entries.items()}, _RAW_TOPIC_CONFIG)
+            except (CdcError, KafkaException) as error:
+                yield topic, error
+            else:
+                yield topic, None
 
     def ensure_tables_topic(self, topic: str) -> None:
         """Create the compacted topic of table schemas, or check it."""
@@ -159,12 +172,24 @@ class TopicAdmin:
     def _ensure_topic(
         self, topic: str, partitions: int, wanted: Mapping[str, str], creation_config: Mapping[str, str]
     ) -> tuple[int, bool]:
-        known, is_new = self.read_partition_counts().get(topic), False
+        known, is_new = self._partition_count(topic), False
         if known is None:
             is_new = self._create_topic(topic, partitions, {**wanted, **creation_config})
-            known = self.read_partition_counts().get(topic, partitions)
+            known = self._partition_count(topic) or partitions
         _check_config(topic, self._read_config(topic), wanted)
         return known, is_new
+
+    def _partition_count(self, topic: str) -> int | None:
+        """The topic's number of partitions; None if there is no such topic, or if this user may not know. To list all
+        topics instead would cost more with each table.
+        """
+        described = self._admin.describe_topics(TopicCollection([topic]))[topic]
+        try:
+            return len(self._wait_for(described).partitions)
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_TOPIC:
+                raise kafka_error(error.args[0], self._settings, topic) from error
+            return None
 
     def _create_topic(self, topic: str, partitions: int, config: dict[str, str]) -> bool:
         """Return False if somebody else has created it."""

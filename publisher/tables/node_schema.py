@@ -25,12 +25,14 @@ from cdc_common.messages.errors import MessageError
 from publisher import state_files
 from publisher.tables.cdc_switches import CdcSwitches
 from publisher.tables.dropped_columns import DroppedColumns
+from publisher.tables.half_read import HalfRead
+from publisher.tables.per_table import PerTable
 from publisher.tables.refusals import is_unreadable, refusal
 from publisher.tables.row_ends import LogSegments, RowEnds
 from publisher.tables.selection import ALL_TABLES
 from publisher.tables.snapshot_marks import SnapshotMarks
-from publisher.tables.stored_tables import tables_from_json, tables_to_json
-from publisher.tables.system_schema import read_local, read_tables
+from publisher.tables.stored_tables import table_to_json, tables_from_json
+from publisher.tables.system_schema import SystemSchema, read_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _NO_SEGMENTS = LogSegments()
-_TRIES, _RETRY_SECONDS = 10, 0.1  # for a table that cannot be read: it may just be made or altered
+_RETRY_SECONDS = 0.1  # for a table that cannot be read: it may just be made or altered
 
 
 class PublishedTable(NamedTuple):
@@ -80,6 +82,10 @@ class NodeSchema:
     ) -> None:
         self._file = file
         self._run_query = run_query
+        self._system_schema = SystemSchema(run_query)
+        self._stored = PerTable(table_to_json)
+        self._states = PerTable(_digest_of)
+        self._refused = PerTable(refusal)
         self._filler = filler
         self._selection = selection
         self._version: UUID | None = None
@@ -98,6 +104,7 @@ class NodeSchema:
         self._were_published: set[bytes] = set()
         self._switches = CdcSwitches(segments.newest)
         self.row_ends = RowEnds(segments)
+        self._half_read = HalfRead()
         self._dropped_columns = DroppedColumns()
         self._readings = Readings({}, {})
         self._in_doubt: frozenset[bytes] = frozenset()
@@ -182,26 +189,31 @@ class NodeSchema:
             self._save()
 
     def refresh(self) -> bool:
+        """As `follow`, until no table is in doubt."""
+        has_changed = self.follow()
+        while self._half_read.is_any:
+            sleep(_RETRY_SECONDS)
+            has_changed = self.follow() or has_changed
+        return has_changed
+
+    def follow(self) -> bool:
         """Read the node's schema if its version has changed since the last read; True if a table changed.
 
-        All data that is durable in the log before this call can be decoded after it. A table whose `cdc` was switched
-        on before this call is published from its first update on.
+        All data that is durable in the log before this call can be decoded after it, except that of tables in doubt. A
+        table whose `cdc` was switched on before this call is published from its first update on.
 
         A node writes the tables of system_schema one after the other, and its new version last: a half change may be
-        read with the old version, and is read again.
+        read with the old version. The tables that it leaves in doubt are read again by the next call.
         """
-        has_changed, tries, read_at = False, _TRIES, time_ns() // 1000
+        has_changed, read_at = False, time_ns() // 1000
         version, records = read_local(self._run_query)
-        while version != self._version:
+        while version != self._version or self._half_read.is_any:
             current = self._read_tables()
             before, (version, _) = version, read_local(self._run_query)
-            if tries and self._is_new_trouble(current):
-                tries -= 1
-                sleep(_RETRY_SECONDS)
-                continue
             if version == before:
                 self._version = version
-                has_changed = self._merge(current)
+                has_changed = self._merge(self._half_read.settle(current, self.tables, self.unreadable)) or has_changed
+                break
         if self.row_ends.follow_records(records, self._were_published, read_at):
             self._save()
             self.edition += 1
@@ -210,13 +222,9 @@ class NodeSchema:
 
     def _read_tables(self) -> NodeTables:
         try:
-            return read_tables(self._run_query)
+            return self._system_schema.read()
         except FormatError as error:
             raise _unparsable(error) from error
-
-    def _is_new_trouble(self, current: NodeTables) -> bool:
-        """A table cannot be read that could be read before."""
-        return not current.unreadable.items() <= self.unreadable.items()
 
     def current_tables(self) -> list[PublishedTable]:
         """The published tables that were on the node at the last read, without unreadable ones."""
@@ -331,8 +339,11 @@ class NodeSchema:
         }
         for table_id, table in current.items():
             before = self.tables.get(table_id)
-            self._follow_cdc(before, table)
-            self._dropped_columns.follow(before, table)
+            if table is not before:
+                self._follow_cdc(before, table)
+                self._dropped_columns.follow(before, table)
+            if table.cdc:
+                self._switches.switch_on(table_id)
         tables = self.tables | current
         if tables == self.tables and not has_dropped and not has_trouble:
             return False
@@ -356,7 +367,7 @@ class NodeSchema:
         state_files.write(
             self._file,
             {
-                "tables": tables_to_json(self.tables.values()),
+                "tables": [self._stored.of(table) for table in self.tables.values()],
                 **self._marks.to_json(),
                 "excluded": excluded,
                 "were_published": sorted(table_id.hex() for table_id in self._were_published),
@@ -385,12 +396,10 @@ class NodeSchema:
             # It is not yet on for a snapshot that was asked for before the last look, and on for the worker of a later
             # one. The ALTER has another node's time.
             self._marks.require(table, self._looked_at or time_ns() // 1000)
-        if table.cdc:
-            self._switches.switch_on(table_id)
 
     def _refusal(self, table: TableMetadata) -> str:
         """Why a table with `cdc = true` is not published; an unreadable one waits instead."""
-        return refusal(table) if table.cdc and table.id.bytes not in self.unreadable else ""
+        return self._refused.of(table) if table.cdc and table.id.bytes not in self.unreadable else ""
 
     def _is_selected(self, table: TableMetadata) -> bool:
         return self._selection.includes(table.keyspace, table.name)
@@ -412,7 +421,9 @@ class NodeSchema:
         }
         self.excluded = {table_id for table_id, table in tracked.items() if not self._is_selected(table)}
         published = {
-            table_id: _published(table, self._marks.since(table_id), self.row_ends.sent_at(table_id))
+            table_id: PublishedTable(
+                table, table_id, self._states.of(table), self._marks.since(table_id), self.row_ends.sent_at(table_id)
+            )
             for table_id, table in tracked.items()
             if table_id not in self.excluded
         }
@@ -437,8 +448,11 @@ def _is_publishable(table: TableMetadata) -> bool:
 
 
 def _published(table: TableMetadata, needs_snapshot_since: int = 0, truncated_at: int = 0) -> PublishedTable:
-    digest = table_messages.digest(table_messages.canonical(table))
-    return PublishedTable(table, table.id.bytes, digest, needs_snapshot_since, truncated_at)
+    return PublishedTable(table, table.id.bytes, _digest_of(table), needs_snapshot_since, truncated_at)
+
+
+def _digest_of(table: TableMetadata) -> bytes:
+    return table_messages.digest(table_messages.canonical(table))
 
 
 def _unparsable(error: FormatError) -> CdcError:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
 
 
-def tables_to_json(tables: Iterable[TableMetadata]) -> list[dict[str, Any]]:
-    return [{"cdc": table.cdc, "table": table_messages.to_json(table).decode()} for table in tables]
+def table_to_json(table: TableMetadata) -> dict[str, Any]:
+    return {"cdc": table.cdc, "table": table_messages.to_json(table).decode()}
 
 
 def tables_from_json(stored: Iterable[Mapping[str, Any]]) -> dict[bytes, TableMetadata]:

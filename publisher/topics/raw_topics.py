@@ -147,6 +147,15 @@ class RawTopics:
         self._sent_schemas = latest
         self._add_requests(latest)
 
+    def check_existing(self, tables: Iterable[PublishedTable]) -> None:
+        """Check the raw topics that these tables have, in a few requests: opening one asks for nothing of Kafka then.
+        Those that cannot be used are left to `find_topic`, and new ones. CdcError KAFKA_UNREACHABLE.
+        """
+        counts = self._admin.read_partition_counts()
+        wanted = {names.raw_topic(self._prefix, each.table.keyspace, each.table.name) for each in tables}
+        usable = self._admin.find_usable(wanted & counts.keys())
+        self._partitions |= {topic: counts[topic] for topic in usable}
+
     def read_requests(self) -> None:
         """Read the materializer's requests for snapshots, and the marks of all hosts. CdcError KAFKA_UNREACHABLE."""
         latest, self._read_to = self._admin.read_latest_values(self._tables_topic, self._read_to)

@@ -59,13 +59,14 @@ class TableFollower:
     def start(self) -> Waits[None]:
         """Open the tables topic, and the raw topics of the node's tables."""
         yield from run_in_background(self._raw_topics.open_tables_topic)
+        yield from run_in_background(partial(self._raw_topics.check_existing, self._schema.current_tables()))
         yield from self.read_schema()
 
     def read_schema(self) -> Waits[bool]:
         """Read the schema if it has changed, and open the raw topics of the node's tables, with their marks; True if it
         has changed.
         """
-        has_changed = self._schema.refresh()
+        has_changed = self._schema.follow()
         current = self._schema.current_tables()
         self._update_waiting({table.id for table in current}, self._schema.unreadable_tables())
         for table in current:

@@ -12,7 +12,7 @@ from cdc_common.clients.kafka import client_config
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.position import Position, decode
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, kafka_error
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, in_requests, kafka_error
 from stream_runtime.records import SourcePartition
 
 if TYPE_CHECKING:
@@ -91,7 +91,10 @@ def read_each_position(
 
 
 def _committed(consumer: Consumer, partitions: Collection[SourcePartition]) -> list[TopicPartition]:
-    return consumer.committed([TopicPartition(*each) for each in partitions], TIMEOUT) if partitions else []
+    found: list[TopicPartition] = []
+    for asked in in_requests(TopicPartition(*each) for each in partitions):
+        found += consumer.committed(asked, TIMEOUT)
+    return found
 
 
 def _position_of(committed: TopicPartition, faults: Faults) -> tuple[SourcePartition, Position | None]:

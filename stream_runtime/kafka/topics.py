@@ -14,7 +14,7 @@ from cdc_common.clients.kafka import logged_admin
 from cdc_common.clients.kafka_admin import answer_of, create_topic, partition_counts, topic_settings
 from cdc_common.clients.kafka_errors import is_transient
 from cdc_common.errors.codes import CdcError, Code
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, in_requests, kafka_error, timeout_refused
 from stream_runtime.kafka.unread import Retention
 from stream_runtime.records import SourcePartition, TopicShape
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from cdc_common.settings import KafkaSettings
 
-_AT_ONCE = 200  # topics whose settings are asked for in one request
 _NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _HOUR_MS = 3_600_000
 _DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializer.output.large_messages sends
@@ -56,11 +55,11 @@ class Topics:
 
     def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
         """Return what `shapes` returns, with the error of each topic that has one."""
-        if not topics:
-            return {}
-        with self._errors("describe the topics"):
-            described = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=TIMEOUT)
-        found = {name: _shape_of(name, answer) for name, answer in described.items()}
+        found: dict[str, TopicShape | CdcError] = {}
+        for asked in in_requests(topics):
+            with self._errors("describe the topics"):
+                described = self._admin.describe_topics(TopicCollection(asked), request_timeout=TIMEOUT)
+            found |= {name: _shape_of(name, answer) for name, answer in described.items()}
         if any(isinstance(shape, CdcError) and shape.code is Code.KAFKA_UNREACHABLE for shape in found.values()):
             self._admin = _client(self._settings)
         return found
@@ -80,18 +79,26 @@ class Topics:
 
     def ends(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, int]:
         """The next offset of each source partition at this moment, without those whose leaders do not say it now."""
-        found = {}
+        found: dict[SourcePartition, int] = {}
         with self._errors("list the offsets of the topics"):
-            asked = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}  # type: ignore[no-untyped-call]
-            answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked) if asked else {}
-            for at, answer in answers.items():
-                try:
-                    found[SourcePartition(at.topic, at.partition)] = answer_of(answer, TIMEOUT).offset
-                except KafkaException as error:
-                    if not is_transient(error.args[0]):
-                        raise
+            for asked in in_requests(partitions):
+                answered = self._ends_now(asked)
+                found |= answered
+                if not answered:  # the next request would wait as long
+                    break
         if len(found) < len(partitions):
             self._admin = _client(self._settings)
+        return found
+
+    def _ends_now(self, partitions: list[SourcePartition]) -> dict[SourcePartition, int]:
+        found = {}
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        for raw_partition, answer in _ask_offsets(self._admin, partitions, latest):
+            try:
+                found[raw_partition] = answer_of(answer, TIMEOUT).offset
+            except KafkaException as error:
+                if not is_transient(error.args[0]):
+                    raise
         return found
 
     def had_messages(self, topics: Collection[str]) -> set[str]:
@@ -113,9 +120,16 @@ class Topics:
         milliseconds = int(settings["retention.ms"].value)
         return Retention(None if milliseconds < 0 else milliseconds, int(settings["retention.bytes"].value) >= 0)
 
-    def max_message_bytes(self, topics: Iterable[str]) -> int:
-        """The smallest max.message.bytes of the topics."""
-        return min(int(self._settings_of(topic)["max.message.bytes"].value) for topic in topics)
+    def max_message_bytes(self, topic: str) -> int:
+        """The topic's max.message.bytes."""
+        return int(self._settings_of(topic)["max.message.bytes"].value)
+
+    def each_max_message_bytes(self, topics: Collection[str]) -> dict[str, int | CdcError]:
+        """The max.message.bytes of each topic, or the error of one that has one."""
+        return {
+            name: found if isinstance(found, CdcError) else int(found["max.message.bytes"].value)
+            for name, found in self._each_settings(topics)
+        }
 
     def check_transaction_timeout(self, seconds: float) -> None:
         """Raise CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Without the right to ask, the
@@ -137,20 +151,25 @@ class Topics:
     def check_raw_topics(self, topics: Sequence[str]) -> dict[str, CdcError]:
         """The errors of topics: TOPIC_SETTINGS unless the brokers set the timestamps, or why that is not known."""
         errors: dict[str, CdcError] = {}
-        for first in range(0, len(topics), _AT_ONCE):
-            for topic, answer in topic_settings(self._admin, topics[first : first + _AT_ONCE]):
-                try:
-                    with self._errors(f"read the settings of {topic}"):
-                        settings = answer_of(answer, TIMEOUT)
-                        _check_timestamps(topic, settings)
-                except CdcError as error:
-                    errors[topic] = error
+        for name, found in self._each_settings(topics):
+            if isinstance(found, CdcError):
+                errors[name] = found
+            elif (error := _wrong_timestamps(name, found)) is not None:
+                errors[name] = error
         return errors
+
+    def _each_settings(self, topics: Collection[str]) -> Iterator[tuple[str, dict[str, Any] | CdcError]]:
+        for topic, answer in topic_settings(self._admin, topics):
+            try:
+                with self._errors(f"read the settings of {topic}"):
+                    yield topic, answer_of(answer, TIMEOUT)
+            except CdcError as error:
+                yield topic, error
 
     def make_change_topic(
         self, topic: str, partitions: int | None = None, *, is_keyed: bool = True, max_message_bytes: int | None = None
-    ) -> int:
-        """Create the topic unless it exists: its partition count.
+    ) -> TopicShape:
+        """Create the topic unless it exists: its shape.
 
         partitions: by default the settings' number. is_keyed: brokers refuse messages without keys in compacted topics.
         max_message_bytes: by default the brokers' limit.
@@ -170,22 +189,22 @@ class Topics:
         config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(_DEAD_LETTER_BYTES)}
         self._make(topic, 1, config)
 
-    def _make(self, topic: str, partitions: int, config: dict[str, str]) -> int:
-        count = self._count_of(topic)
-        if count is not None:
-            return count
+    def _make(self, topic: str, partitions: int, config: dict[str, str]) -> TopicShape:
+        shape = self._find(topic)
+        if shape is not None:
+            return shape
         _check_name(topic, self.partition_counts())
         new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
         with self._errors(f"create the topic {topic}"):
             create_topic(self._admin, new, TIMEOUT)
             return self._wait_for(topic)
 
-    def _count_of(self, topic: str) -> int | None:
-        """The topic's number of partitions; None if there is no such topic, or if this user may not know."""
+    def _find(self, topic: str) -> TopicShape | None:
+        """The topic's shape; None if there is no such topic, or if this user may not know."""
         with self._errors(f"describe the topic {topic}"):
             described = self._admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT)[topic]
             try:
-                return len(answer_of(described, TIMEOUT).partitions)
+                return _shape(answer_of(described, TIMEOUT))
             except KafkaException as error:
                 if error.args[0].code() not in _NO_TOPIC:
                     raise
@@ -207,33 +226,37 @@ class Topics:
                 self._admin = _client(self._settings)
             raise
 
-    def _wait_for(self, topic: str) -> int:
+    def _wait_for(self, topic: str) -> TopicShape:
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
-            count = self._count_of(topic)
-            if count:
-                return count
+            shape = self._find(topic)
+            if shape is not None and shape.partitions:
+                return shape
             time.sleep(0.05)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
 
 
 def _shape_of(topic: str, described: Future[Any]) -> TopicShape | CdcError:
     try:
-        found = answer_of(described, TIMEOUT)
+        return _shape(answer_of(described, TIMEOUT))
     except KafkaException as error:
         return kafka_error(f"describe the topic {topic}", error)
-    return TopicShape(len(found.partitions), str(found.topic_id))
 
 
-def _check_timestamps(topic: str, settings: Mapping[str, Any]) -> None:
-    if settings["message.timestamp.type"].value != "LogAppendTime":
-        raise CdcError(
-            Code.TOPIC_SETTINGS,
-            f"The raw topic {topic} has message.timestamp.type={settings['message.timestamp.type'].value}; "
-            "the brokers must set the timestamps.",
-            f"kafka-configs --alter --entity-type topics --entity-name {topic} "
-            "--add-config message.timestamp.type=LogAppendTime",
-        )
+def _shape(described: Any) -> TopicShape:  # noqa: ANN401 - the client declares no types
+    return TopicShape(len(described.partitions), str(described.topic_id))
+
+
+def _wrong_timestamps(topic: str, settings: Mapping[str, Any]) -> CdcError | None:
+    kind = settings["message.timestamp.type"].value
+    if kind == "LogAppendTime":
+        return None
+    return CdcError(
+        Code.TOPIC_SETTINGS,
+        f"The raw topic {topic} has message.timestamp.type={kind}; the brokers must set the timestamps.",
+        f"kafka-configs --alter --entity-type topics --entity-name {topic} "
+        "--add-config message.timestamp.type=LogAppendTime",
+    )
 
 
 def _check_name(topic: str, others: Iterable[str]) -> None:
@@ -255,10 +278,13 @@ def _client(settings: KafkaSettings) -> AdminClient:
 def _list_offsets(
     admin: AdminClient, partitions: Sequence[SourcePartition], spec: OffsetSpec
 ) -> dict[SourcePartition, int]:
-    if not partitions:
-        return {}
-    asked = {TopicPartition(*each): spec for each in partitions}
-    answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(asked)
-    return {
-        SourcePartition(at.topic, at.partition): answer_of(answer, TIMEOUT).offset for at, answer in answers.items()
-    }
+    return {found: answer_of(answer, TIMEOUT).offset for found, answer in _ask_offsets(admin, partitions, spec)}
+
+
+def _ask_offsets(
+    admin: AdminClient, partitions: Iterable[SourcePartition], spec: OffsetSpec
+) -> Iterator[tuple[SourcePartition, Future[Any]]]:
+    for asked in in_requests(partitions):
+        answers: dict[TopicPartition, Future[Any]] = admin.list_offsets({TopicPartition(*each): spec for each in asked})
+        for at, answer in answers.items():
+            yield SourcePartition(at.topic, at.partition), answer

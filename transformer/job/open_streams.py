@@ -194,7 +194,8 @@ class OpenStreams:
         """Target topics take messages as large as the source does, and what steps add to them."""
 
         def make_topic(topic: str, partitions: int, *, is_keyed: bool) -> int:
-            limit = self._topics.max_message_bytes([source]) + _ADDED_BYTES
-            return self._topics.make_change_topic(topic, partitions, is_keyed=is_keyed, max_message_bytes=limit)
+            limit = self._topics.max_message_bytes(source) + _ADDED_BYTES
+            made = self._topics.make_change_topic(topic, partitions, is_keyed=is_keyed, max_message_bytes=limit)
+            return made.partitions
 
         return make_topic

@@ -51,12 +51,14 @@ SECONDS = 60.0
 class FakeKafka:
     """publisher.kafka.sender.Sender and topic_admin.TopicAdmin. `refused`: the error of each topic's messages;
     `unusable`: of its creation and check; `altered`: what the check of the open topics finds; `delivered`: the value of
-    each message by topic. `fatal` and `unreachable` concern all topics.
+    each message by topic; `created`, `ensured`: raw topics that were made, and asked for one by one.
+    `fatal` and `unreachable` concern all topics.
     """
 
     def __init__(self) -> None:
         self.topics: dict[str, int] = {}
         self.created: list[str] = []
+        self.ensured: list[str] = []
         self.refused: dict[str, CdcError] = {}
         self.unusable: dict[str, CdcError] = {}
         self.altered: dict[str, Any] = {}
@@ -129,6 +131,7 @@ class FakeKafka:
     ensure_watermarks_topic = ensure_tables_topic
 
     def ensure_raw_topic(self, topic: str) -> tuple[int, bool]:
+        self.ensured.append(topic)
         self._check(topic)
         is_new = topic not in self.topics
         if is_new:
@@ -137,6 +140,9 @@ class FakeKafka:
 
     def check_raw_topics(self, topics: set[str]) -> dict[str, Any]:
         return {name: error for name, error in self.altered.items() if name in topics}
+
+    def find_usable(self, topics: set[str]) -> set[str]:
+        return {name for name in topics if name not in self.altered and name not in self.unusable}
 
     def read_partition_counts(self) -> dict[str, int]:
         return dict(self.topics)

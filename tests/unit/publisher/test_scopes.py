@@ -315,7 +315,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr("publisher.topics.server_calls.RETRY_SECONDS", 0.01)
     monkeypatch.setattr("publisher.topics.missing_schemas.SCHEMA_WAIT_SECONDS", 0.1)
     monkeypatch.setattr("publisher.mutations.mutation_decoder.RETRY_SECONDS", 0.01)
-    monkeypatch.setattr("publisher.tables.node_schema._RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("publisher.tables.half_read.HALF_READ_SECONDS", 0.01)
     monkeypatch.setattr("publisher.upkeep.housekeeping.SAVE_SECONDS", 0.0)
     rows = SchemaRows()
     for name in ("good", "bad"):

@@ -12,6 +12,7 @@ import pytest
 from cassandra_storage.formats.rows.mutation import read_mutation
 from cassandra_storage.formats.versions import VERSION_40, VERSION_3014
 from cdc_common.errors.codes import CdcError, Code
+from publisher.tables.half_read import HALF_READ_SECONDS
 from publisher.tables.node_schema import NodeSchema
 from publisher.tables.system_schema import VERSION_QUERY
 from tests.support.cassandra_storage.dropped_user_type import AGAIN, BEFORE, DROPPED_AT, insert
@@ -98,6 +99,7 @@ def test_a_table_that_is_never_understood_hides_no_other_one(
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("publisher.tables.node_schema.sleep", pauses.append)
+    monkeypatch.setattr("publisher.tables.half_read.monotonic", lambda: sum(pauses))
     good = node.create("ks", "good", cdc=True)
     bad = node.create("ks", "bad", cdc=True)
     [column] = [row for row in node.columns if row["table_name"] == "bad"]
@@ -105,16 +107,53 @@ def test_a_table_that_is_never_understood_hides_no_other_one(
     schema.refresh()
     assert [table.id for table in schema.current_tables()] == [good]
     assert "no partition key among the columns of ks.bad" in schema.unreadable_tables()[bad].reason
-    assert len(pauses) == 10
+    assert HALF_READ_SECONDS <= sum(pauses) < HALF_READ_SECONDS + 0.2
+    before = len(pauses)
     node.create("ks", "other", cdc=True)  # what is known to be unreadable delays nothing
     schema.refresh()
-    assert len(pauses) == 10
+    assert len(pauses) == before
     node.columns.append(column)
     schema.forget_version()
     schema.refresh()
     assert bad in {table.id for table in schema.current_tables()}
     assert schema.unreadable_tables() == {}
     assert schema.names_needing_snapshot() == []  # its mutations were held
+
+
+def test_a_table_in_doubt_stays_as_it_was_and_all_others_are_followed(
+    node: SchemaRows, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing pauses, and the table does not count as dropped."""
+    now = [100.0]
+    monkeypatch.setattr("publisher.tables.half_read.monotonic", lambda: now[0])
+    monkeypatch.setattr("publisher.tables.node_schema.sleep", lambda _: pytest.fail("it pauses"))
+    known = node.create("ks", "known", cdc=True)
+    schema.follow()
+    before = schema.published[known]
+    hidden, node.columns = node.columns, []
+    new = node.create("ks", "new", cdc=True)
+    node.columns, missing = [], node.columns
+    good = node.create("ks", "good", cdc=True)
+    assert schema.follow()
+    assert schema.published[known] is before
+    assert [table.id for table in schema.current_tables()] == [known, good]
+    assert not schema.row_ends.pending
+    assert not schema.unreadable
+    now[0] += HALF_READ_SECONDS / 2
+    node.columns += hidden
+    schema.follow()  # the version is the same
+    assert new not in schema.unreadable
+    now[0] += HALF_READ_SECONDS
+    assert schema.follow()
+    assert schema.unreadable.keys() == {new}
+    assert schema.published[known] is before
+    node.columns += missing
+    schema.forget_version()
+    assert schema.follow()
+    assert not schema.unreadable
+    questions = len(node.questions)
+    assert not schema.follow()
+    assert len(node.questions) == questions + 1
 
 
 DEEP = "frozen<list<" * 120 + "int" + ">>" * 120

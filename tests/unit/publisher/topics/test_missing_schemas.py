@@ -181,3 +181,23 @@ def test_another_schema_that_comes_meanwhile(publisher: PublisherBesideFakes) ->
     publisher.rows.show(rows)
     publisher.run(lambda: publisher.is_sent("late") and not publisher.waiting.tables)
     assert publisher.kafka.places(LATE) == publisher.written[LATE]
+
+
+def test_a_table_that_the_node_is_just_writing(
+    publisher: PublisherBesideFakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no columns yet. The others do not wait until it has, or until it is known to be unreadable."""
+    monkeypatch.setattr("publisher.tables.half_read.HALF_READ_SECONDS", LONG)
+    monkeypatch.setattr("publisher.tables.node_schema._RETRY_SECONDS", LONG)
+    rows = rows_with_late(publisher)
+    columns, rows.columns = rows.columns, [row for row in rows.columns if row["table_name"] != "late"]
+    publisher.rows.show(rows.copy())
+    rows.columns = columns
+    write_both(publisher, rows, 1, 6)
+    begun = monotonic()
+    publisher.run(lambda: publisher.is_sent("good"))
+    assert monotonic() - begun < LONG
+    assert list(publisher.waits().values()) == ["CDC-043"]
+    publisher.rows.columns = columns
+    publisher.run(lambda: publisher.is_sent("late") and not publisher.waiting.tables)
+    assert publisher.kafka.places(LATE) == publisher.written[LATE]

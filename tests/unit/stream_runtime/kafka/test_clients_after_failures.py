@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -12,6 +13,7 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.kafka import GroupPositions, RawReader, ReadBudget, Topics, positions, raw_reader, topics
+from stream_runtime.kafka.clients import ASKED_AT_ONCE
 from stream_runtime.records import TopicShape
 
 if TYPE_CHECKING:
@@ -120,6 +122,54 @@ def test_positions_are_asked_of_a_new_consumer_after_a_failure(monkeypatch: pyte
     assert group.read([raw_partition]) == {raw_partition: None}
     assert group.read_each([raw_partition]) == {raw_partition: None}
     assert len(made) == 2
+
+
+def test_thousands_of_positions_are_asked_for_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy broker does not answer in time for all of them at once."""
+
+    class BusyConsumer:
+        def __init__(self, _properties: object) -> None: ...
+
+        def committed(self, asked: list[TopicPartition], _timeout: float) -> list[TopicPartition]:
+            if len(asked) > ASKED_AT_ONCE:
+                raise KafkaException(KafkaError(TIMED_OUT))
+            return asked
+
+        def poll(self, _timeout: float) -> None:
+            """It has received no error."""
+
+    monkeypatch.setattr(positions, "Consumer", BusyConsumer)
+    raw_partitions = [RawPartition(TOPIC, number) for number in range(4 * ASKED_AT_ONCE + 1)]
+    group = GroupPositions(KafkaSettings(), "g")
+    assert group.read(raw_partitions) == dict.fromkeys(raw_partitions)
+    assert group.read_each(raw_partitions) == dict.fromkeys(raw_partitions)
+    assert group.read([]) == {}
+
+
+def test_thousands_of_topics_and_ends_are_asked_for_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    class BusyAdmin:
+        def describe_topics(self, asked: TopicCollection, **_: object) -> dict[str, Future[Any]]:
+            assert len(asked.topic_names) <= ASKED_AT_ONCE
+            return {name: done(SimpleNamespace(partitions=[0], topic_id="id")) for name in asked.topic_names}
+
+        def list_offsets(self, asked: dict[TopicPartition, object]) -> dict[TopicPartition, Future[Any]]:
+            assert len(asked) <= ASKED_AT_ONCE
+            return {each: done(SimpleNamespace(offset=each.partition)) for each in asked}
+
+    monkeypatch.setattr(topics, "_client", lambda _: BusyAdmin())
+    raw_partitions = [RawPartition(TOPIC, number) for number in range(2 * ASKED_AT_ONCE + 1)]
+    names = [f"t{number}" for number in range(2 * ASKED_AT_ONCE + 1)]
+    asked = Topics(KafkaSettings())
+    assert asked.shapes(names) == dict.fromkeys(names, TopicShape(1, "id"))
+    assert asked.ends(raw_partitions) == {each: each.partition for each in raw_partitions}
+    assert asked.bounds(raw_partitions) == {each: (each.partition, each.partition) for each in raw_partitions}
+    assert (asked.shapes([]), asked.ends([])) == ({}, {})
+
+
+def done(answer: object) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(answer)
+    return future
 
 
 class FakeMessage(NamedTuple):
