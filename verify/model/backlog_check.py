@@ -1,7 +1,8 @@
 """One seed of schema changes within backlogs: a program stops for statements and seconds, and every event must come.
 
 A row that moves to another topic has a `d` and an `r` of the cause `moved` there, wherever its move falls among its
-changes: these are checked as pairs, and left out of the comparison.
+changes. These are checked as pairs. A pair whose images are equal is left out of the comparison; another one is the
+change that the schema of the new topic makes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from verify.model.outcome import base_of
 from verify.model.topic_settler import TopicSettler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from local_stack.clients.cql import CqlClient
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 CHANGES_EVERY = 25  # statements, about
 STOPS = 3  # of the job in a seed
 QUIET_SECONDS = 8.0
-PATIENCE = 5  # so many times longer while not all have come: a TRUNCATE and a DROP take effect later
+PATIENCE = 5  # so many times longer while they are not as expected: a TRUNCATE and a DROP take effect later
 MOST_SECONDS = 420.0
 MARKED_SECONDS = 300.0  # a publisher that makes many topics is busy
 SHOWN = 3  # events around a difference
@@ -155,14 +156,14 @@ def check_backlogs(
                 write_part(backlog, pick, count, is_published=True)
                 continue
             before = backlog.changes
+            backlog.begin_stop()
             with stopped.for_a_while(pick.uniform(0.0, run.pause_seconds)):
                 write_part(backlog, pick, count, is_published=not stopped.is_publisher)
             result.backlogs.append(backlog.changes - before)
         backlog.finish()
-        expected = sum(len(events) for table in backlog.tables for events in table.events.values())
         with TopicSettler(run.client, run.servers, run.replication, run.push) as settler:
             stuck = settler.wait_until_settled([(keyspace, table.name) for table in backlog.tables], check_programs)
-        changes = read(reader, expected)
+        changes = read(reader, backlog.tables)
         result.statements = backlog.statements
         result.events = len(changes)
         result.problems = [
@@ -185,17 +186,18 @@ def write_part(backlog: Backlog, pick: random.Random, count: int, *, is_publishe
         left -= some
 
 
-def read(reader: ChangeReader, count: int) -> list[Change]:
-    """The changes that have come when nothing more does for a while; `count` of them are expected, beside moves."""
+def read(reader: ChangeReader, tables: Sequence[ExpectedTable]) -> list[Change]:
+    """The changes that have come when nothing more does for a while: a longer one while they are not as expected."""
     found: list[Change] = []
     start = last = time.monotonic()
+    is_right = False
     while True:
         changes = [change for change in reader.poll(0.2) if change.value is not None]
         found += changes
         now = time.monotonic()
-        last = now if changes else last
-        has_all = sum(not is_moved(change) for change in found) >= count
-        if now - last > QUIET_SECONDS * (1 if has_all else PATIENCE) or now - start > MOST_SECONDS:
+        if changes:
+            last, is_right = now, not any(True for table in tables for _ in event_problems(table, found))
+        if now - last > QUIET_SECONDS * (1 if is_right else PATIENCE) or now - start > MOST_SECONDS:
             return found
 
 
@@ -226,8 +228,10 @@ def event_problems(table: ExpectedTable, changes: Sequence[Change]) -> Iterator[
     for key in sorted(came.keys() | table.events.keys(), key=repr):
         events = sorted(came.get(key, ()), key=lambda event: event.sequence)
         yield from (f"{table.name} {key}: {line}" for line in sequence_problems(events))
-        seen = [seen_event(table, event.change) for event in events if not is_moved(event.change)]
-        yield from (f"{table.name} {key}: {line}" for line in compared(seen, table.events.get(key, [])))
+        yield from (
+            f"{table.name} {key}: {line}"
+            for line in compared(list(seen_events(table, events)), table.events.get(key, []))
+        )
 
 
 def event_of(change: Change) -> Event:
@@ -266,15 +270,21 @@ def text(event: Expected) -> str:
     return f"{event.op} {dict(event.before or ())} -> {dict(event.after or ())}"
 
 
-def seen_event(table: ExpectedTable, change: Change) -> Expected:
-    """The operation and the images, as the model has them."""
-    value = change.value
-    assert value is not None
-    kinds = table.kinds
-    before, after = (
-        None if value[which] is None else image(table, value[which], kinds) for which in ("before", "after")
-    )
-    return Expected(value["op"], before, after)
+def seen_events(table: ExpectedTable, events: Iterable[Event]) -> Iterator[Expected]:
+    """The operations and the images, as the model has them."""
+    left: Image | None = None  # the row as it was in the topic that it leaves
+    for event in events:
+        value = event.change.value
+        assert value is not None
+        before, after = (
+            None if value[which] is None else image(table, value[which], table.kinds) for which in ("before", "after")
+        )
+        if not is_moved(event.change):
+            yield Expected(value["op"], before, after)
+        elif value["op"] == "d":
+            left = before
+        elif after != left:
+            yield Expected("u", left, after)
 
 
 def image(table: ExpectedTable, row: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Image:
