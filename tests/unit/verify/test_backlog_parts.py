@@ -11,7 +11,7 @@ import pytest
 from local_stack.clients.change_reader import Change
 from verify.model import generator
 from verify.model.backlog import Backlog
-from verify.model.backlog_check import compared, event_problems
+from verify.model.backlog_judge import compared, event_problems
 from verify.model.backlog_model import INT, LIST, Column, Expected, ExpectedTable
 from verify.model.mutants import BESIDE_BAD_TABLES, IN_BACKLOGS, IN_PUBLISHER, IN_SNAPSHOT, NAMES, OWN
 from verify.model.named_tables import (
