@@ -36,7 +36,7 @@ class SchemaTimes:
                     self._times[key[:_TABLE_ID_SIZE]][key[_TABLE_ID_SIZE:]] = from_json(value).altered_at
 
     def since(self, table: PublishedTable) -> int:
-        """The time from which on the table has its schema."""
+        """The time at which the table got its schema."""
         altered_at = table.table.altered_at
         times = self._times.get(table.id, {})
         known = times.get(table.digest, altered_at)

@@ -53,7 +53,7 @@ class Target(NamedTuple):
 
 def unnamed(tables: Mapping[str, bytes], parts: Collection[watermarks.Watermark], since_us: int) -> set[str]:
     """The topics whose table not all hosts say to be published up to this time. tables: the ids of tables by topic.
-    parts: the newest watermarks, of which a host may have several.
+    parts: the newest watermarks. A host with many tables has several.
     """
     hosts = {part.host_id for part in parts}
     named = {
