@@ -54,6 +54,7 @@ VIEWS = {"3.11": "enable_materialized_views", "4.0": "enable_materialized_views"
 PATIENCE = {f"{name}_timeout_in_ms": 15_000 for name in ("write_request", "counter_write_request", "cas_contention")}
 NO_SNAPSHOTS = {"auto_snapshot": False}  # of each table that is dropped: they make DROP KEYSPACE take half a minute
 TTL_IS_CAPPED = "-Dcassandra.expiration_date_overflow_policy=CAP_NOWARN"  # where 2038 is the end, by default refused
+UNFLUSHED = "-Dcassandra.test.flush_local_schema_changes=false"  # else each of a thousand schema changes flushes
 
 
 @contextmanager
@@ -93,7 +94,7 @@ def options_of(version: str) -> CassandraOptions:
     options = CassandraOptions(
         commitlog_sync_period_ms=SYNC_PERIOD_MS,
         yaml={VIEWS.get(version, "materialized_views_enabled"): True, **NO_SNAPSHOTS, **PATIENCE},
-        jvm_options=[TTL_IS_CAPPED],
+        jvm_options=[TTL_IS_CAPPED, UNFLUSHED],
     )
     return replace(options, commitlog_segment_mib=SEGMENT_MIB) if version == "3.11" else options
 
