@@ -5,6 +5,7 @@ The tables topic gets each table's own schema first.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from threading import Lock
 from time import monotonic
@@ -20,6 +21,7 @@ from cdc_common.messages.raw import RAW_SCHEMA
 from publisher import state_files
 from publisher.inflight import PendingMessages
 from publisher.kafka.table_error import TableError
+from publisher.schema_times import SchemaTimes
 from publisher.tables.node_schema import PublishedTable
 
 if TYPE_CHECKING:
@@ -131,6 +133,7 @@ class RawTopics:
         self.opened = 0
         self._partitions: dict[str, int] = {}
         self._sent_schemas: dict[bytes, bytes] = {}
+        self._times = SchemaTimes()
         self._read_to = 0
         self.requests: dict[bytes, int] = {}
         self.on_node: set[bytes] = set()
@@ -145,6 +148,7 @@ class RawTopics:
         latest, self._read_to = self._admin.read_latest_values(self._tables_topic)
         self._check_cluster(latest.values())
         self._sent_schemas = latest
+        self._times.note(latest)
         self._add_requests(latest)
 
     def check_existing(self, tables: Iterable[PublishedTable]) -> None:
@@ -157,8 +161,11 @@ class RawTopics:
         self._partitions |= {topic: counts[topic] for topic in usable}
 
     def read_requests(self) -> None:
-        """Read the materializer's requests for snapshots, and the marks of all hosts. CdcError KAFKA_UNREACHABLE."""
+        """Read the materializer's requests for snapshots, and the marks and schemas of all hosts. CdcError
+        KAFKA_UNREACHABLE.
+        """
         latest, self._read_to = self._admin.read_latest_values(self._tables_topic, self._read_to)
+        self._times.note(latest)
         self._sent_schemas |= {key: value for key, value in latest.items() if len(key) == _TABLE_ID_SIZE}
         self._add_requests(latest)
 
@@ -196,8 +203,10 @@ class RawTopics:
         """Send the table's schema. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED; TableError if the schema is too
         large.
         """
-        key, value = table.id + table.digest, table_messages.to_json(table.table, self._cluster)
+        since = replace(table.table, altered_at=self._times.since(table))
+        key, value = table.id + table.digest, table_messages.to_json(since, self._cluster)
         if self._send_schema(table, key, value):
+            self._times.note({key: value})
             log.info("table schema sent", table=table.table.qualified_name, topic=found.name, digest=table.digest.hex())
         return RawTopic(table, found.name, found.partitions, found.schema_id)
 

@@ -24,7 +24,7 @@ class Restartable(ABC, Generic[P]):
     """One process at a time; what it keeps in files stays when it is stopped or killed, and `start` goes on with it."""
 
     process: P | None = None
-    start_seconds = 120.0  # the longest start on a busy machine
+    start_seconds = 300.0  # the longest start on a busy machine
     stop_seconds = 30.0  # the grace of a controlled shutdown
 
     @abstractmethod

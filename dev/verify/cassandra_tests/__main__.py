@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ from dev.verify.model.topic_settler import TopicSettler
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dev.local_stack.servers.cassandra_options import CassandraOptions
     from dev.verify.cassandra_tests.cases import Case
     from dev.verify.cassandra_tests.java_tree import JavaClass
 
@@ -115,7 +114,7 @@ def run_cases(console: Console, cases: Sequence[tuple[Case, str]], total: Total,
     with (
         Stack(
             version=version,
-            options=quick_options(version),
+            options=options_of(version),
             settings={**SETTINGS, **QUICK},
             report=lambda text: console.print(text, style="dim"),
         ) as stack,
@@ -127,12 +126,6 @@ def run_cases(console: Console, cases: Sequence[tuple[Case, str]], total: Total,
             for at in range(0, len(cases), size):
                 if not run_batch(console, Batch(tools, cases[at : at + size]), total, f"cases from {at + 1}"):
                     return
-
-
-def quick_options(version: str) -> CassandraOptions:
-    """Options of a node that makes thousands of tables: it does not flush its schema after each."""
-    options = options_of(version)
-    return replace(options, jvm_options=[*options.jvm_options, "-Dcassandra.test.flush_local_schema_changes=false"])
 
 
 def run_batch(console: Console, batch: Batch, total: Total, where: str) -> bool:

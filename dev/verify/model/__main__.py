@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from contextlib import contextmanager
@@ -53,6 +54,7 @@ VIEWS = {"3.11": "enable_materialized_views", "4.0": "enable_materialized_views"
 PATIENCE = {f"{name}_timeout_in_ms": 15_000 for name in ("write_request", "counter_write_request", "cas_contention")}
 NO_SNAPSHOTS = {"auto_snapshot": False}  # of each table that is dropped: they make DROP KEYSPACE take half a minute
 TTL_IS_CAPPED = "-Dcassandra.expiration_date_overflow_policy=CAP_NOWARN"  # where 2038 is the end, by default refused
+UNFLUSHED = "-Dcassandra.test.flush_local_schema_changes=false"  # otherwise each of a thousand schema changes flushes
 
 
 @contextmanager
@@ -92,7 +94,7 @@ def options_of(version: str) -> CassandraOptions:
     options = CassandraOptions(
         commitlog_sync_period_ms=SYNC_PERIOD_MS,
         yaml={VIEWS.get(version, "materialized_views_enabled"): True, **NO_SNAPSHOTS, **PATIENCE},
-        jvm_options=[TTL_IS_CAPPED],
+        jvm_options=[TTL_IS_CAPPED, UNFLUSHED],
     )
     return replace(options, commitlog_segment_mib=SEGMENT_MIB) if version == "3.11" else options
 
@@ -112,21 +114,29 @@ def run_seeds(
     console: Console, stack: Stack, run: Run, seeds: range, statements: int, kinds: Collection[str] = KINDS
 ) -> list[Result]:
     """Those with the reorder buffer last: the job is started again with it once."""
-    results = []
-    for seed in sorted(seeds, key=has_reordering):
-        run = with_reordering(stack, run, REORDER_SECONDS if has_reordering(seed) else 0.0)
-        result = check(run, seed, statements) if "rows" in kinds else Result(seed)
-        if "events" in kinds and len(run.servers.cassandra_hosts) == 1 and run.version != "3.11":
-            result.problems += every_event(run, seed, statements // EVENTS_SHARE)
+    results: list[Result] = []
+    for reorders, group in itertools.groupby(sorted(seeds, key=has_reordering), has_reordering):
+        run = with_reordering(stack, run, REORDER_SECONDS if reorders else 0.0)
+        found = {seed: run_seed(run, seed, statements, kinds) for seed in group}
         for stopped in stopped_programs(stack, kinds) if run.programs else ():
-            found = check_backlogs(run, stopped, seed, statements // BACKLOGS_SHARE, stack.check)
-            console.print(found.line, highlight=False)
-            result.problems += found.problems
-            result.statements += found.statements
-            result.changes += found.events
-        results.append(result)
-        show(console, result)
+            for one in check_backlogs(run, stopped, list(found), statements // BACKLOGS_SHARE, stack.check):
+                console.print(one.line, highlight=False)
+                result = found[one.seed]
+                result.problems += one.problems
+                result.statements += one.statements
+                result.changes += one.events
+        for result in found.values():
+            show(console, result)
+        results += found.values()
     return results
+
+
+def run_seed(run: Run, seed: int, statements: int, kinds: Collection[str]) -> Result:
+    """What a seed has beside backlogs."""
+    result = check(run, seed, statements) if "rows" in kinds else Result(seed)
+    if "events" in kinds and len(run.servers.cassandra_hosts) == 1 and run.version != "3.11":
+        result.problems += every_event(run, seed, statements // EVENTS_SHARE)
+    return result
 
 
 def stopped_programs(stack: Stack, kinds: Collection[str]) -> Iterator[Stopped]:

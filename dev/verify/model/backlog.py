@@ -1,7 +1,7 @@
 """Statements and schema changes with rising timestamps, each told to a model: what must come out, one for one.
 
-Between two schema changes the publisher catches up, so that the log names the schema that each write was made under.
-The job may be stopped for all of it.
+The publisher reads the schema after each change, so that the log names the schema that each write was made under. The
+job may be stopped for all of it.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class Backlog:
         self._last_drop: dict[tuple[str, str], int] = {}
         self._renames = {table.name: 0 for table in self.tables}
         self._last: dict[str, Write] = {}
+        self._changed_late: set[str] = set()  # tables whose schema has changed since a publisher stopped
         self._ddl(f"CREATE KEYSPACE {keyspace} WITH replication = {replication}")
         for table in self.tables:
             self._ddl(f"CREATE TYPE {keyspace}.{table.name}_type (f1 int, f2 text)")
@@ -100,19 +101,29 @@ class Backlog:
             else:
                 self._write_something(table)
 
+    def begin_stop(self) -> None:
+        """A program does not run from now on."""
+        self._changed_late.clear()
+
     def change(self, *, is_published: bool = True) -> None:
-        """Change the schema of a table once, or several times at once. Unless `is_published`, the publisher does not
-        run: then columns and types change alone, since only of these the log itself tells the order.
+        """Change the schema of a table once, or several times in a row. Unless `is_published`, the publisher does not
+        run: then it changes once at most, and columns and types alone. A publisher that has seen neither the schema
+        before a change nor the one after it cannot tell what was written between two changes from the rest.
         """
-        table = self._pick.choice(self.tables)
+        tables = [table for table in self.tables if is_published or table.name not in self._changed_late]
+        if not tables:
+            return
+        table = self._pick.choice(tables)
         if is_published:
             self._barrier()
-        for _ in range(self._pick.choice((1, 1, 2, 3))):
+        else:
+            self._changed_late.add(table.name)
+        for _ in range(self._pick.choice((1, 1, 2, 3)) if is_published else 1):
             self._change(table, is_published=is_published)
             self.changes += 1
             self._last.pop(table.name, None)
-        if is_published:
-            self._barrier()
+            if is_published:
+                self._barrier()
 
     def finish(self) -> None:
         """Add the columns again whose newer cells are hidden: Cassandra may not read such rows."""
@@ -120,7 +131,7 @@ class Backlog:
         for table in self.tables:
             for name in list(self._dropped[table.name]):
                 self._add_again(table, name)
-        self._barrier()
+                self._barrier()
 
     # Writes.
 

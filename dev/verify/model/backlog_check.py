@@ -1,45 +1,43 @@
-"""One seed of schema changes within backlogs: a program stops for statements and seconds, and every event must come.
+"""Schema changes within backlogs: a program stops for statements and seconds, and every event must come.
 
-A row that moves to another topic has a `d` and an `r` of the cause `moved` there, wherever its move falls among its
-changes: these are checked as pairs, and left out of the comparison.
+All seeds are written at the same time, each to a keyspace of its own: a job takes long to start.
 """
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
-from collections import defaultdict
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from cdc_common.messages.topics import raw_topic
-from dev.local_stack.clients.change_reader import Change, ChangeReader
-from dev.local_stack.clients.history import changes_nothing
+from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.process.lifecycle import Restartable
 from dev.verify.model.backlog import Backlog
-from dev.verify.model.backlog_model import Expected, Key
-from dev.verify.model.outcome import base_of
+from dev.verify.model.backlog_judge import event_problems, select_problems
 from dev.verify.model.topic_settler import TopicSettler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from dev.local_stack.clients.cql import CqlClient
-    from dev.verify.model.backlog_model import ExpectedTable, Image, Kind
+    from dev.local_stack.clients.change_reader import Change
+    from dev.verify.model.backlog_model import ExpectedTable
     from dev.verify.model.check import Run
 
 CHANGES_EVERY = 25  # statements, about
 STOPS = 3  # of the job in a seed
 QUIET_SECONDS = 8.0
-PATIENCE = 5  # so many times longer while not all have come: a TRUNCATE and a DROP take effect later
+PATIENCE = 5  # so many times longer while they are not as expected: a TRUNCATE and a DROP take effect later
 MOST_SECONDS = 420.0
 MARKED_SECONDS = 300.0  # a publisher that makes many topics is busy
-SHOWN = 3  # events around a difference
+PARTS = 2 * STOPS + 1  # a program is stopped during every second one
+AT_A_TIME = 5  # seeds that are written: more schema changes at once are too slow for the client's timeout
 
 
 @dataclass(slots=True)
@@ -86,7 +84,7 @@ class Stopped(NamedTuple):
 
 
 class Marker:
-    """Tells when the publisher has read the log as far as it goes. A context manager."""
+    """Tells when the publisher has read the log as far as it goes. Close it."""
 
     def __init__(self, run: Run, keyspace: str) -> None:
         self._client, self._table = run.client, f"{keyspace}.rows"
@@ -98,12 +96,7 @@ class Marker:
         self._topic = raw_topic(run.servers.topic_prefix, keyspace, "rows")
         self._await_topic()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._consumer.close()
 
     def barrier(self) -> None:
@@ -125,166 +118,112 @@ class Marker:
         self._consumer.poll(1.0)
 
 
-class Event(NamedTuple):
-    """A change of one row, its key by the values alone."""
+class SeedBacklog:
+    """The keyspaces of a seed, and what comes of them. A context manager."""
 
-    key: Key
-    sequence: int
-    change: Change
+    def __init__(self, run: Run, stopped: Stopped, seed: int, prefix: str) -> None:
+        self.result = BacklogResult(seed, stopped.name)
+        self.keyspace = f"{prefix}{stopped.name}_backlog_{seed}"
+        self._marks = f"{prefix}{stopped.name}_marks_{seed}"
+        self._run = run
+        self._is_publisher_stopped = stopped.is_publisher
+        self._pick = random.Random(f"backlogs {seed}")
+        self._marker = Marker(run, self._marks)
+        self._reader = ChangeReader.of_keyspace(run.servers, self.keyspace)
+        self._backlog = Backlog(run.schema_client, self.keyspace, run.replication, seed, self._marker.barrier)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reader.close()
+        self._marker.close()
+
+    @property
+    def tables(self) -> list[tuple[str, str]]:
+        return [(self.keyspace, table.name) for table in self._backlog.tables]
+
+    def write(self, count: int, *, is_stopped: bool) -> None:
+        """Write so many statements, with changes of the schema among them."""
+        before, left = self._backlog.changes, count
+        if is_stopped:
+            self._backlog.begin_stop()
+        while left > 0:
+            some = min(left, self._pick.randint(1, 2 * CHANGES_EVERY))
+            self._backlog.write(some)
+            self._backlog.change(is_published=not (is_stopped and self._is_publisher_stopped))
+            left -= some
+        if is_stopped:
+            self.result.backlogs.append(self._backlog.changes - before)
+
+    def finish(self) -> None:
+        self._backlog.finish()
+
+    def judge(self, stuck: Mapping[str, str]) -> None:
+        """Compare, once all is settled. stuck: raw topics that stand still, and why."""
+        changes = read(self._reader, self._backlog.tables)
+        raw_topics = [raw_topic(self._run.servers.topic_prefix, *table) for table in self.tables]
+        self.result.statements, self.result.events = self._backlog.statements, len(changes)
+        self.result.problems = [
+            *(f"{topic}: {stuck[topic]}" for topic in raw_topics if topic in stuck),
+            *select_problems(self._run.client, self._backlog),
+            *(line for table in self._backlog.tables for line in event_problems(table, changes)),
+        ]
+
+    def drop(self) -> None:
+        for name in (self.keyspace, self._marks):
+            self._run.schema_client.execute(f"DROP KEYSPACE {name}")
 
 
 def check_backlogs(
-    run: Run, stopped: Stopped, seed: int, statements: int, check_programs: Callable[[], None], prefix: str = ""
-) -> BacklogResult:
-    """Write while a program runs and while it does not, and compare. `check_programs` raises if a program has ended;
-    `prefix` makes the names of the keyspaces others than those of the same seed before.
+    run: Run,
+    stopped: Stopped,
+    seeds: Sequence[int],
+    statements: int,
+    check_programs: Callable[[], None],
+    prefix: str = "",
+) -> list[BacklogResult]:
+    """Write so many statements of each seed while a program runs and while it does not, and compare. `check_programs`
+    raises if a program has ended; `prefix` makes the names of the keyspaces others than those of the same seed before.
     """
     start = time.monotonic()
-    result = BacklogResult(seed, stopped.name)
-    keyspace = f"{prefix}{stopped.name}_backlog_{seed}"
-    marks = f"{prefix}{stopped.name}_marks_{seed}"
-    with (
-        Marker(run, marks) as marker,
-        ChangeReader.of_keyspace(run.servers, keyspace) as reader,
-    ):
-        backlog = Backlog(run.schema_client, keyspace, run.replication, seed, marker.barrier)
-        pick = random.Random(f"stops {seed}")
-        for part in range(2 * STOPS + 1):
-            count = statements // (2 * STOPS + 1)
-            if part % 2 == 0:
-                write_part(backlog, pick, count, is_published=True)
-                continue
-            before = backlog.changes
-            with stopped.for_a_while(pick.uniform(0.0, run.pause_seconds)):
-                write_part(backlog, pick, count, is_published=not stopped.is_publisher)
-            result.backlogs.append(backlog.changes - before)
-        backlog.finish()
-        expected = sum(len(events) for table in backlog.tables for events in table.events.values())
+    pick = random.Random(f"stops {seeds}")
+    with ExitStack() as exits, ThreadPoolExecutor(AT_A_TIME) as pool:
+        made = pool.map(partial(SeedBacklog, run, stopped, prefix=prefix), seeds)
+        backlogs = [exits.enter_context(one) for one in made]
+        for part in range(PARTS):
+            is_stopped = bool(part % 2)
+            with stopped.for_a_while(pick.uniform(0.0, run.pause_seconds)) if is_stopped else ExitStack():
+                run_all(pool, [partial(one.write, statements // PARTS, is_stopped=is_stopped) for one in backlogs])
+        run_all(pool, [one.finish for one in backlogs])
+        tables = [table for one in backlogs for table in one.tables]
         with TopicSettler(run.client, run.servers, run.replication, run.push) as settler:
-            stuck = settler.wait_until_settled([(keyspace, table.name) for table in backlog.tables], check_programs)
-        changes = read(reader, expected)
-        result.statements = backlog.statements
-        result.events = len(changes)
-        result.problems = [
-            *(f"{topic}: {why}" for topic, why in stuck.items()),
-            *select_problems(run.client, backlog),
-            *(line for table in backlog.tables for line in event_problems(table, changes)),
-        ]
-    for name in (keyspace, marks):
-        run.schema_client.execute(f"DROP KEYSPACE {name}")
-    result.seconds = time.monotonic() - start
-    return result
+            stuck = settler.wait_until_settled(tables, check_programs)
+        run_all(pool, [partial(one.judge, stuck) for one in backlogs])
+        for one in backlogs:
+            one.result.seconds = time.monotonic() - start
+            one.drop()
+    return [one.result for one in backlogs]
 
 
-def write_part(backlog: Backlog, pick: random.Random, count: int, *, is_published: bool) -> None:
-    left = count
-    while left > 0:
-        some = min(left, pick.randint(1, 2 * CHANGES_EVERY))
-        backlog.write(some)
-        backlog.change(is_published=is_published)
-        left -= some
+def run_all(pool: ThreadPoolExecutor, calls: Sequence[Callable[[], None]]) -> None:
+    """Run them at the same time. Raise the error of the first one that fails."""
+    for future in [pool.submit(call) for call in calls]:
+        future.result()
 
 
-def read(reader: ChangeReader, count: int) -> list[Change]:
-    """The changes that have come when nothing more does for a while; `count` of them are expected, beside moves."""
+def read(reader: ChangeReader, tables: Sequence[ExpectedTable]) -> list[Change]:
+    """The changes that have come when nothing more does for a while: a longer one while they are not as expected."""
     found: list[Change] = []
     start = last = time.monotonic()
+    is_right = False
     while True:
         changes = [change for change in reader.poll(0.2) if change.value is not None]
         found += changes
         now = time.monotonic()
-        last = now if changes else last
-        has_all = sum(not is_moved(change) for change in found) >= count
-        if now - last > QUIET_SECONDS * (1 if has_all else PATIENCE) or now - start > MOST_SECONDS:
+        if changes:
+            last, is_right = now, not any(True for table in tables for _ in event_problems(table, found))
+        if now - last > QUIET_SECONDS * (1 if is_right else PATIENCE) or now - start > MOST_SECONDS:
             return found
-
-
-def is_moved(change: Change) -> bool:
-    return change.value is not None and change.value["source"]["cause"] == "moved"
-
-
-def select_problems(client: CqlClient, backlog: Backlog) -> Iterator[str]:
-    """A line for each row that SELECT shows otherwise than the model: then the model is wrong."""
-    for table in backlog.tables:
-        shown = {}
-        for row in client.rows(backlog.keyspace, table.name):
-            key = tuple(row[name] for name in table.key)
-            shown[(*key, None)[:2]] = image(table, row, {name: c.kind for name, c in table.columns.items()})
-        expected = table.rows()
-        for key in sorted(shown.keys() | expected.keys(), key=repr):
-            if shown.get(key) != expected.get(key):
-                yield f"{table.name} {key}: SELECT shows {shown.get(key)}, the model {expected.get(key)}"
-
-
-def event_problems(table: ExpectedTable, changes: Sequence[Change]) -> Iterator[str]:
-    """A line for each key whose events are not the model's, and for each break of a sequence."""
-    came: dict[Key, list[Event]] = defaultdict(list)
-    for change in changes:
-        if base_of(change.table) == table.name:
-            event = event_of(change)
-            came[event.key].append(event)
-    for key in sorted(came.keys() | table.events.keys(), key=repr):
-        events = sorted(came.get(key, ()), key=lambda event: event.sequence)
-        yield from (f"{table.name} {key}: {line}" for line in sequence_problems(events))
-        seen = [seen_event(table, event.change) for event in events if not is_moved(event.change)]
-        yield from (f"{table.name} {key}: {line}" for line in compared(seen, table.events.get(key, [])))
-
-
-def event_of(change: Change) -> Event:
-    assert change.value is not None
-    first, second, *_ = *change.key.values(), None
-    return Event((first, second), change.value["source"]["row_sequence"], change)
-
-
-def sequence_problems(events: Sequence[Event]) -> Iterator[str]:
-    """What is wrong in the events themselves: the sequence, no-op changes, and moves that are no pairs."""
-    for before, after in itertools.pairwise(events):
-        if after.sequence != before.sequence + 1:
-            yield f"row_sequence {after.sequence} follows {before.sequence}"
-    for event in events:
-        value = event.change.value
-        if value is not None and value["op"] == "u" and changes_nothing(value):
-            yield f"row_sequence {event.sequence} changes nothing"
-    moves = [value["op"] for event in events if is_moved(event.change) and (value := event.change.value)]
-    if moves != ["d", "r"] * (len(moves) // 2):
-        yield f"moves are not pairs: {moves}"
-
-
-def compared(seen: Sequence[Expected], expected: Sequence[Expected]) -> Iterator[str]:
-    """The first difference, with what is around it."""
-    if list(seen) == list(expected):
-        return
-    at = next((at for at, pair in enumerate(zip(seen, expected, strict=False)) if pair[0] != pair[1]), None)
-    at = min(len(seen), len(expected)) if at is None else at
-    yield (
-        f"{len(seen)} events came of {len(expected)}; from event {at + 1} on came "
-        f"{list(map(text, seen[at : at + SHOWN]))}, expected {list(map(text, expected[at : at + SHOWN]))}"
-    )
-
-
-def text(event: Expected) -> str:
-    return f"{event.op} {dict(event.before or ())} -> {dict(event.after or ())}"
-
-
-def seen_event(table: ExpectedTable, change: Change) -> Expected:
-    """The operation and the images, as the model has them."""
-    value = change.value
-    assert value is not None
-    kinds = table.kinds
-    before, after = (
-        None if value[which] is None else image(table, value[which], kinds) for which in ("before", "after")
-    )
-    return Expected(value["op"], before, after)
-
-
-def image(table: ExpectedTable, row: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Image:
-    """The columns that are not null, without the key's, whatever these were called."""
-    found = {}
-    for name, value in row.items():
-        if name in table.key_names or value is None:
-            continue
-        kind = kinds.get(name)
-        plain = repr(value) if kind is None else kind.shown(kind.plain(value))
-        if plain is not None:
-            found[name] = plain
-    return tuple(sorted(found.items()))

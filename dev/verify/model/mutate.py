@@ -91,7 +91,8 @@ def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, st
     try:
         if name in BACKLOGS:
             stopped, count = Stopped(mutant), statements // BACKLOGS_SHARE
-            problems = check_backlogs(mutated, stopped, seed, count, stack.check, f"{keyspace}_").problems
+            [found] = check_backlogs(mutated, stopped, [seed], count, stack.check, f"{keyspace}_")
+            problems = found.problems
         elif name in BAD_TABLES:
             problems = check_names(mutated, stack, seed, GOOD_TABLES).problems
         else:

@@ -11,7 +11,7 @@ import pytest
 from dev.local_stack.clients.change_reader import Change
 from dev.verify.model import generator
 from dev.verify.model.backlog import Backlog
-from dev.verify.model.backlog_check import compared, event_problems
+from dev.verify.model.backlog_judge import compared, event_problems
 from dev.verify.model.backlog_model import INT, LIST, Column, Expected, ExpectedTable
 from dev.verify.model.mutants import BESIDE_BAD_TABLES, IN_BACKLOGS, IN_PUBLISHER, IN_SNAPSHOT, NAMES, OWN
 from dev.verify.model.named_tables import (
@@ -102,6 +102,21 @@ def test_every_difference_is_told() -> None:
     assert list(event_problems(table, [right[0], change(2, "u", one, one)])) != []
     assert list(event_problems(table, [right[0], change(3, "u", one, two)])) != []
     assert list(event_problems(table, moved[:3])) != []
+
+
+def test_a_move_may_show_another_row() -> None:
+    """A column that comes back with a type for which another topic is needed."""
+    table = ExpectedTable("e", ("p",), {"a": A, "x": X})
+    table.write((1, None), {"a": 1, "x": 1}, 3, is_insert=True)
+    table.drop_column("x", 2)
+    table.add_column("x", X)
+    without, whole = {"p": 1, "a": 1}, {"p": 1, "a": 1, "x": 1}
+    changes = [change(1, "c", None, whole), change(2, "u", whole, without, "schema")]
+    move = [change(3, "d", without, None, "moved"), change(4, "r", None, whole, "moved", "e-v2")]
+    assert list(event_problems(table, [*changes, *move])) == []
+    same = [change(3, "d", without, None, "moved"), change(4, "r", None, without, "moved", "e-v2")]
+    assert list(event_problems(table, [*changes, *same])) != []
+    assert list(event_problems(table, changes)) != []
 
 
 def test_a_surplus_is_told() -> None:
