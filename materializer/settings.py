@@ -10,8 +10,8 @@ from uuid import UUID  # noqa: TC003 - pydantic needs it
 from pydantic import Field
 
 from cdc_common.settings import shared
-from cdc_common.settings.job import JobSettings
 from cdc_common.settings.tables import View
+from stream_runtime.settings import JobSettings
 
 
 class MaterializerSettings(JobSettings):

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from cdc_common.settings import shared
-from cdc_common.settings.job import JobSettings
+from stream_runtime.settings import JobSettings
 
 
 class TransformerSettings(JobSettings):

@@ -13,7 +13,7 @@ from cdc_common.program.status_client import ask
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdc_common.settings import JobSettings
+    from stream_runtime.settings import JobSettings
 
 T = TypeVar("T")
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from cdc_common.settings import JobSettings
     from stream_runtime.driver.offset_refresh import OffsetRefresh
     from stream_runtime.driver.stopped import Stop, StoppedPartitions
     from stream_runtime.query.progress import Progress
     from stream_runtime.records import TopicShape
+    from stream_runtime.settings import JobSettings
     from stream_runtime.worker.task import Task, TaskResult
 
 _logger = structlog.get_logger(__name__)

@@ -19,8 +19,9 @@ from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionPro
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cdc_common.settings import JobSettings, KafkaSettings
+    from cdc_common.settings import KafkaSettings
     from stream_runtime.records import SourcePartition
+    from stream_runtime.settings import JobSettings
 
 _CHECK_SECONDS = 60.0
 _MOST_AT_ONCE = 10  # positions that are refreshed while a batch waits

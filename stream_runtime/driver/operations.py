@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from cdc_common.settings import JobSettings
     from stream_runtime.driver.stopped import StoppedPartitions
+    from stream_runtime.settings import JobSettings
 
 _HEALTH_SECONDS = 600.0  # a batch may restore a large state
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from cdc_common.settings import JobSettings
     from stream_runtime.driver.driver import BatchDriver
+    from stream_runtime.settings import JobSettings
     from stream_runtime.words import Words
 
 _logger = structlog.get_logger(__name__)

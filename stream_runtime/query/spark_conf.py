@@ -14,7 +14,7 @@ from cdc_common.errors.codes import CdcError, Code
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cdc_common.settings import JobSettings
+    from stream_runtime.settings import JobSettings
 
 _JAVA = 17
 # Spark does little here: one core, the fast compiler alone, a small young generation, which is used up before it is

@@ -28,7 +28,7 @@ from stream_runtime.query.spark_output import follow, last_error
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_common.settings import JobSettings
+    from stream_runtime.settings import JobSettings
 
 END_SECONDS = 90.0  # for which spark-submit's JVM waits for the driver at the end
 _EXECUTOR_END_SECONDS = 5.0

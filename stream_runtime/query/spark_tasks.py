@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from cdc_common.settings import JobSettings
+    from stream_runtime.settings import JobSettings
 
 T = TypeVar("T")
 R = TypeVar("R")

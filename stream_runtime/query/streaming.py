@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from cdc_common.settings import JobSettings
     from stream_runtime.query.spark_session import OpenedSession
+    from stream_runtime.settings import JobSettings
     from stream_runtime.worker.task import Assignment, Task, TaskResult
 
 _IDLE_SECONDS = 30.0  # in which Spark ends a micro-batch whose round is over

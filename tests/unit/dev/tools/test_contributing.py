@@ -40,9 +40,9 @@ def test_commands_and_files_are_there(page: str) -> None:
     assert set(re.findall(r"(?:`|^)make ([a-z]+)", text, re.MULTILINE)) <= targets
     names = {choice.name for choice in CHOICES}
     assert set(re.findall(r"WHAT=([a-z-]+)", text)) <= names
-    for module in re.findall(r"python -m (tools\.\w+)", text):
+    for module in re.findall(r"python -m (dev\.[\w.]+)", text):
         assert (ROOT / f"{module.replace('.', '/')}.py").is_file()
-    for path in re.findall(r"`((?:tests|docs|tools|verify|\.ci)/[\w./]+)`", text):
+    for path in re.findall(r"`((?:tests|docs|dev|\.ci|\.github)/[\w./-]+)`", text):
         assert (ROOT / path.removesuffix("/VERSION")).exists(), path
 
 
@@ -57,3 +57,18 @@ def test_issue_forms_are_what_github_takes(form: Path) -> None:
         assert each["attributes"]["label"]
         assert ("options" in each["attributes"]) == (each["type"] in {"dropdown", "checkboxes"})
     assert any(each.get("validations", {}).get("required") for each in fields)
+
+
+def test_github_runs_what_any_ci_runs() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    [job] = workflow["jobs"].values()
+    assert ".ci/run" in [step.get("run") for step in job["steps"]]
+    assert workflow["permissions"] == {"contents": "read"}
+
+
+def test_hooks_run_what_make_install_installs() -> None:
+    [repository] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    lint = re.findall(r"ruff check|ruff format|dev\.tools\.words", (ROOT / "Makefile").read_text())
+    assert repository["repo"] == "local"
+    assert all(hook["entry"].startswith(".local/venv/bin/") for hook in repository["hooks"])
+    assert all(any(name in hook["entry"] for hook in repository["hooks"]) for name in lint)
