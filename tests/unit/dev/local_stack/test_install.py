@@ -78,7 +78,7 @@ def test_an_edited_module_alone_is_compiled_again(checkout: Checkout) -> None:
     assert checkout.build() == []
 
 
-@pytest.mark.parametrize("name", ["cdc_native/formats/buffers.pxd", "setup.py"])
+@pytest.mark.parametrize("name", ["cdc_native/room/buffers.pxd", "setup.py"])
 def test_what_all_depend_on_compiles_all(checkout: Checkout, name: str) -> None:
     checkout.build()
     (checkout.package.parent / name).write_text("second")
