@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path  # noqa: TC003 - pydantic reads annotations
+from typing import Annotated
 
 from pydantic import Field
 
 from cdc_common.settings.job import JobSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class StatefulSettings(JobSettings):
