@@ -14,7 +14,6 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.raw import is_heartbeat
 from materializer.records import RawPartition, RawRecord
 from materializer.settings import Settings
-from materializer.worker import worker_loop
 from materializer.worker.batch_plan import BatchPlan
 from materializer.worker.local_states import LocalStates
 from materializer.worker.worker_loop import BatchTask, PollLoop
@@ -23,6 +22,7 @@ from stream_runtime.exactly_once.report import Report
 from stream_runtime.kafka.raw_reader import Read
 from stream_runtime.records import TopicShape
 from stream_runtime.state.unused import DiskUse
+from stream_runtime.worker import loop as worker_loop
 from stream_runtime.worker.loop import loops
 from stream_runtime.worker.task import Assignment, Standing, TaskResult
 

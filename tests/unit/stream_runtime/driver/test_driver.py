@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from cdc_common.errors.codes import CdcError, Code
+from materializer.errors import RAW_FAULTS
 from materializer.job.status import JobStatus
 from materializer.records import RawPartition
 from materializer.settings import MaterializerSettings, Settings
@@ -123,7 +124,9 @@ class Scene:
         lags: Any = NoLags()
         planner: Any = self.planner
         self.status = JobStatus("g", self.stopped, lags)
-        self.driver = BatchDriver(MaterializerSettings(), planner, threading.Event(), self.workers, self.status)
+        self.driver = BatchDriver(
+            MaterializerSettings(), planner, threading.Event(), self.workers, self.status, RAW_FAULTS.words
+        )
 
     def wall(self) -> float:
         return 1_800_000_000.0 + self.now
