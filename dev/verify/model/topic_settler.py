@@ -17,6 +17,7 @@ from cdc_common.messages import watermarks
 from cdc_common.messages.topics import raw_topic, watermarks_topic
 from dev.local_stack.clients.change_reader import ChangeReader
 from dev.verify.model.raw_log import GROUP
+from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition
 from stream_runtime.exactly_once import position
 
@@ -47,7 +48,7 @@ class Target(NamedTuple):
         if committed.offset < self.end:
             return False
         where = RawPartition(committed.topic, committed.partition)
-        rest = position.decode(committed.offset, committed.metadata, where).rest
+        rest = position.decode(committed.offset, committed.metadata, where, RAW_FAULTS).rest
         return rest is not None and rest.purge_ms != 0 and (rest.due_ms is None or rest.due_ms > self.now_ms)
 
 

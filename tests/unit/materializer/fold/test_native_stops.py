@@ -12,15 +12,7 @@ from materializer.rows.native_plan import IS_NATIVE
 from tests.support.materializer.both_folds import Counts, fold_both
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, int_bytes, raw_record
-from tests.support.materializer.table_statements import (
-    BASE_S,
-    PARTITION,
-    at,
-    cells,
-    delete_range,
-    insert,
-    update,
-)
+from tests.support.materializer.table_statements import BASE_S, PARTITION, at, cells, delete_range, insert, update
 
 if TYPE_CHECKING:
     from cdc_common.messages.changes import RowChange
