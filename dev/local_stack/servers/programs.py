@@ -18,7 +18,7 @@ from dev.local_stack.process.processes import ChildProcess
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-SPARK_START_SECONDS = 300.0  # a dozen on an idle machine, minutes on a busy one
+SPARK_START_SECONDS = 600.0  # a dozen on an idle machine, minutes on a busy one
 SPARK_JAVA = 17
 READY_LINE = '"event": "ready"'  # what each program logs once it works
 HTTP_SECONDS = 2.0
