@@ -116,5 +116,11 @@ class PublisherWithoutKafka:
     def ensure_watermarks_topic(self, _topic: str) -> None:
         return
 
+    def read_partition_counts(self) -> dict[str, int]:
+        return {}
+
+    def find_usable(self, topics: set[str]) -> set[str]:
+        return topics
+
     def read_latest_values(self, _topic: str, _first: int = 0) -> tuple[dict[bytes, bytes], int]:
         return {}, 0

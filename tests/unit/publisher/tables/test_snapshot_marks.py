@@ -40,6 +40,12 @@ class Kafka:
     def ensure_raw_topic(self, _topic: str) -> tuple[int, bool]:
         return 1, False
 
+    def read_partition_counts(self) -> dict[str, int]:
+        return {}
+
+    def find_usable(self, topics: set[str]) -> set[str]:
+        return topics
+
     def take_refusals(self, _topic: str) -> list[object]:
         return []
 
