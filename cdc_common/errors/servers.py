@@ -135,11 +135,10 @@ EXPLANATIONS: dict[Code, Explanation] = {
     ),
     Code.SCHEMA_UNKNOWN: Explanation(
         "Unknown table schema",
-        meaning="""*Publisher*: the node's schema does not show a table or a column that a mutation needs. The table
-        waits for it for 10 s, and all others go on; for a batch of several tables all wait. After that, mutations of an
-        unknown table are skipped with a warning; others are quarantined (CDC-048). *Materializer*: the schema that a
-        raw message names has not arrived in the tables topic. Its raw partition waits before the message, and tries
-        again every 10 s. Nothing is lost.""",
+        meaning="""*Publisher*: the node's schema does not show a table or column of a mutation. The table waits for
+        10 s, and all others go on; a batch of several tables makes all wait. Then mutations of an unknown table are
+        skipped with a warning; others are quarantined (CDC-048). *Materializer*: the schema that a raw message names
+        has not arrived. Its raw partition waits before the message, and tries again every 10 s. Nothing is lost.""",
         cause="""*Publisher*: the table was dropped before the publisher first saw it; none of its rows is left.
         *Materializer*: the publisher that wrote the message does not run, or the tables topic lost messages.""",
         fix="""Start that publisher: it sends the schemas it knows when it starts. The tables topic must be compacted,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cassandra_storage.formats.json_forms.tables import described_table
 from cassandra_storage.formats.rows.readings import Readings
-from cdc_common.messages import tables
 from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
@@ -54,12 +54,12 @@ OWN = (
     ),
     Mutant(
         "DROP USING TIMESTAMP is ignored",
-        tables.from_json,
-        'return replace(table, altered_at=int(message.get("altered_at_us", 0)))',
-        'at = int(message.get("altered_at_us", 0))\n'
-        "        dropped = table.dropped_columns.items()\n"
-        "        known = {n: one if one.dropped_time <= at else replace(one, dropped_time=0) for n, one in dropped}\n"
-        "        return replace(table, altered_at=at, dropped_columns=known)",
+        described_table,
+        'return replace(table, altered_at=int(description.get("altered_at_us", 0)))',
+        'at = int(description.get("altered_at_us", 0))\n'
+        "    dropped = table.dropped_columns.items()\n"
+        "    known = {n: one if one.dropped_time <= at else replace(one, dropped_time=0) for n, one in dropped}\n"
+        "    return replace(table, altered_at=at, dropped_columns=known)",
     ),
 )
 # Shows only if the schema changes while the job is stopped.

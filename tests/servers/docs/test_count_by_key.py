@@ -92,7 +92,7 @@ def scene(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Scene:
 
 def test_each_message_is_counted_once_through_a_crash_and_a_restart(scene: Scene) -> None:
     scene.send(300)
-    job = scene.start(fault="after_produce:2")  # in the second transaction: a worker is killed before it commits
+    job = scene.start(fault="after_produce:1")  # a worker is killed in its first transaction, before it commits
     scene.wait_until_counted(job)
     assert (scene.folder / "fault").exists()
     scene.stop(job)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cdc_common.program.cli import Program
 from materializer.job import run as spark
+from materializer.settings import Settings
 from tests.support.materializer.counting import CountingPlanner
 
-if TYPE_CHECKING:
-    from materializer.settings import Settings
-
 main = Program(
-    "counting", tables=("kafka", "registry", "materializer", "log"), help="The materializer with a trivial fold."
+    "counting",
+    Settings,
+    tables=("kafka", "registry", "materializer", "log"),
+    help="The materializer with a trivial fold.",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition
 from materializer.settings import MaterializerSettings
 from stream_runtime.driver.placement import Placement
@@ -28,7 +29,9 @@ class Job:
 
     def __init__(self, session: SparkSession, folder: Path, name: str = "the-group") -> None:
         self.folder = folder
-        self.workers = StreamingWorkers(OpenedSession(session, is_own=False), MaterializerSettings(), ())
+        self.workers = StreamingWorkers(
+            OpenedSession(session, is_own=False), MaterializerSettings(), (), RAW_FAULTS.words
+        )
         self.workers.start(name)
         self._placement = Placement()
         self.rounds = 0
