@@ -249,7 +249,7 @@ FORMATS = (
     Format("dead-letters", (), make_dead_letters, read_dead_letters),
     Format("raw-messages", ("cdc_common/messages/raw.py",), make_raw, read_raw),
     Format("steps", ("cdc_common/messages/snapshots.py", "cdc_common/messages/repairs.py"), make_steps, read_steps),
-    Format("tables-topic", ("cdc_common/messages/tables.py",), make_tables, read_tables),
+    Format("tables-topic", ("cassandra_storage/formats/json_forms/tables.py",), make_tables, read_tables),
     Format("change-messages", (), make_changes, read_changes),
     Format("watermarks", ("cdc_common/messages/watermarks.py",), make_watermarks, read_watermarks),
 )

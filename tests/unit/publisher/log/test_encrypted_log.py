@@ -14,7 +14,7 @@ from publisher.settings import PublisherSettings
 from tests.support.cassandra_storage.files.coded import FORMS
 from tests.support.cassandra_storage.segment_builder import NAME
 
-KEYSTORE = Path(__file__).resolve().parents[2] / "support" / "cassandra_storage" / "files" / "keys.jceks"
+KEYSTORE = Path(__file__).resolve().parents[3] / "support" / "cassandra_storage" / "files" / "keys.jceks"
 ENCRYPTED, COMPRESSED = FORMS[-1], FORMS[0]
 ENCRYPTION = EncryptionParameters("AES/CBC/PKCS5Padding", "one", bytes(16))
 

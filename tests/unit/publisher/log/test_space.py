@@ -139,8 +139,8 @@ def test_a_person_reads_whether_to_stop() -> None:
         "safe to stop: nothing is lost, cdc_raw has room for 0:32:00; 3 messages in flight are sent again"
     )
     shown = text(of(slow)._replace(waiting="CDC-020 Kafka does not answer", losses=("durable_writes is off",)))
-    assert "waiting     CDC-020 Kafka does not answer" in shown
-    assert "losing      durable_writes is off" in shown
+    assert "waiting   CDC-020 Kafka does not answer" in shown
+    assert "losing    durable_writes is off" in shown
     assert shown.splitlines()[-1] == verdict(of(slow))
 
 

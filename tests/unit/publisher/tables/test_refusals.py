@@ -114,4 +114,4 @@ def test_check_and_status_name_the_reason() -> None:
     assert (finding.check, finding.severity) == ("tables", Severity.WARN)
     assert finding.message == "ks.t cannot be published. Because."
     shown = text(Status("host", "cluster", "5.0", is_compiled=True, refused_tables=("ks.t: Because.",)))
-    assert "refused     ks.t: Because." in shown
+    assert "refused   ks.t: Because." in shown
