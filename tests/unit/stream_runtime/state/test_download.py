@@ -112,7 +112,7 @@ def test_a_read_that_hangs_is_given_up_and_keeps_its_memory(tmp_path: Path) -> N
     with limit.download():
         assert limit.take(0, 0.1)  # one is left
         assert not limit.take(0, 0.1)
-    with pytest.raises(CdcError, match="for other raw partitions"):
+    with pytest.raises(CdcError, match="for other source partitions"):
         list(download_all(MemoryLocation(files), downloads(files, tmp_path), limit, 0.1))
     location.over.set()
     limit.give_back()
