@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
 
 DIGEST_SIZE = 16
-_TABLE_ID_SIZE = 16
+TABLE_ID_SIZE = 16
 _REQUEST = b"snapshot"
 
 
@@ -112,8 +112,8 @@ def request_key(table_id: bytes) -> bytes:
 
 def requested_table(key: bytes) -> bytes | None:
     """The id of the table whose request has this key; None for another key."""
-    is_request = len(key) == _TABLE_ID_SIZE + len(_REQUEST) and key.endswith(_REQUEST)
-    return key[:_TABLE_ID_SIZE] if is_request else None
+    is_request = len(key) == TABLE_ID_SIZE + len(_REQUEST) and key.endswith(_REQUEST)
+    return key[:TABLE_ID_SIZE] if is_request else None
 
 
 def cluster_name(value: bytes) -> str:

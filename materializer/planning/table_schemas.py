@@ -11,6 +11,7 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.errors import MessageError
 from cdc_common.messages.tables import (
     DIGEST_SIZE,
+    TABLE_ID_SIZE,
     cluster_name,
     from_json,
     mark_from_json,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cdc_common.settings import KafkaSettings
-
-_TABLE_ID_SIZE = 16
 
 TableName = tuple[str, str]
 
@@ -58,7 +57,7 @@ class TableSchemas:
         """
         before = dict(self._needs_snapshot_since)
         for key, value in messages:
-            if len(key) == _TABLE_ID_SIZE:
+            if len(key) == TABLE_ID_SIZE:
                 self._add_needs_snapshot(key, value)
             elif (requested := requested_table(key)) is not None:
                 self._add_request(requested, value)
@@ -83,7 +82,7 @@ class TableSchemas:
         return tuple(schema for _, schema in sorted(known, key=lambda each: each[0]))
 
     def _add_schema(self, key: bytes, value: bytes) -> None:
-        schema = TableSchema(key[:_TABLE_ID_SIZE], key[_TABLE_ID_SIZE:], value)
+        schema = TableSchema(key[:TABLE_ID_SIZE], key[TABLE_ID_SIZE:], value)
         try:
             table = from_json(value)
         except MessageError as error:

@@ -12,14 +12,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cdc_common.messages.errors import MessageError
-from cdc_common.messages.tables import DIGEST_SIZE, from_json
+from cdc_common.messages.tables import DIGEST_SIZE, TABLE_ID_SIZE, from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from publisher.tables.node_schema import PublishedTable
-
-_TABLE_ID_SIZE = 16
 
 
 class SchemaTimes:
@@ -31,9 +29,9 @@ class SchemaTimes:
     def note(self, messages: Mapping[bytes, bytes]) -> None:
         """Take note of messages of the tables topic, by their keys."""
         for key, value in messages.items():
-            if len(key) == _TABLE_ID_SIZE + DIGEST_SIZE:
+            if len(key) == TABLE_ID_SIZE + DIGEST_SIZE:
                 with suppress(MessageError):  # the materializer reports it
-                    self._times[key[:_TABLE_ID_SIZE]][key[_TABLE_ID_SIZE:]] = from_json(value).altered_at
+                    self._times[key[:TABLE_ID_SIZE]][key[TABLE_ID_SIZE:]] = from_json(value).altered_at
 
     def since(self, table: PublishedTable) -> int:
         """The time at which the table got its schema."""

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 SCHEMA_SECONDS = 10.0
 FULL_QUEUE_SECONDS = 0.1
-_TABLE_ID_SIZE = 16
 
 log = structlog.get_logger(__name__)
 
@@ -166,7 +165,7 @@ class RawTopics:
         """
         latest, self._read_to = self._admin.read_latest_values(self._tables_topic, self._read_to)
         self._times.note(latest)
-        self._sent_schemas |= {key: value for key, value in latest.items() if len(key) == _TABLE_ID_SIZE}
+        self._sent_schemas |= {key: value for key, value in latest.items() if len(key) == table_messages.TABLE_ID_SIZE}
         self._add_requests(latest)
 
     def find_open(self, table: PublishedTable) -> RawTopic | None:
@@ -219,7 +218,7 @@ class RawTopics:
 
     def was_published(self, table: PublishedTable) -> bool:
         """Whether the tables topic has a schema of the table."""
-        return any(key.startswith(table.id) for key in self._sent_schemas if len(key) > _TABLE_ID_SIZE)
+        return any(key.startswith(table.id) for key in self._sent_schemas if len(key) > table_messages.TABLE_ID_SIZE)
 
     def add_open(self, raw_topic: RawTopic) -> RawTopic:
         """From now on the table's messages go there."""
