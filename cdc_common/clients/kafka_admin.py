@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, NewTopic
 
 T = TypeVar("T")
-TOPICS_AT_ONCE = 200
+ASKED_AT_ONCE = 500  # partitions or topics in one request: a busy broker answers for some thousands too late
+TOPICS_AT_ONCE = 200  # topics whose settings are asked for in one request
+
+
+def in_requests(asked: Iterable[T], at_once: int = ASKED_AT_ONCE) -> Iterator[list[T]]:
+    """Split what is asked for into requests. Each of them has its own time."""
+    rest = iter(asked)
+    while batch := list(islice(rest, at_once)):
+        yield batch
 
 
 def answer_of(request: Future[T], seconds: float) -> T:
@@ -47,8 +55,7 @@ def create_topic(admin: AdminClient, topic: NewTopic, seconds: float) -> bool:
 
 def topic_settings(admin: AdminClient, topics: Iterable[str]) -> Iterator[tuple[str, Future[dict[str, Any]]]]:
     """Ask for the settings of topics: each topic's name, and its future answer. One request asks for TOPICS_AT_ONCE."""
-    rest = iter(topics)
-    while batch := list(islice(rest, TOPICS_AT_ONCE)):
-        answers = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in batch])
+    for asked in in_requests(topics, TOPICS_AT_ONCE):
+        answers = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in asked])
         for resource, answer in answers.items():
             yield resource.name, answer

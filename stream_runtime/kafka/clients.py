@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -14,14 +13,13 @@ from cdc_common.clients.kafka import GROUP_REFUSED
 from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from confluent_kafka import Consumer, Message
 
     from stream_runtime.faults import Faults
 
 TIMEOUT = 30.0
-ASKED_AT_ONCE = 500  # partitions or topics in one request: a busy broker answers for some thousands after TIMEOUT
 _AT_ONCE = 1000
 _POLL_SECONDS = 0.5
 QUICK = {
@@ -73,13 +71,6 @@ def command_errors(doing: str, faults: Faults) -> Iterator[None]:
             if not kafka_errors.is_fenced(exception.args[0]):
                 raise
             raise faults.fenced(doing) from exception
-
-
-def in_requests(asked: Iterable[T]) -> Iterator[list[T]]:
-    """Split what is asked for into requests. Each of them has its own time."""
-    rest = iter(asked)
-    while batch := list(islice(rest, ASKED_AT_ONCE)):
-        yield batch
 
 
 def batches(consumer: Consumer) -> Iterator[list[Message]]:

@@ -9,10 +9,11 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicParti
 
 from cdc_common.clients.group_offsets import reason_of_timeout
 from cdc_common.clients.kafka import client_config
+from cdc_common.clients.kafka_admin import in_requests
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.position import Position, decode
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, in_requests, kafka_error
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, kafka_error
 from stream_runtime.records import SourcePartition
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from cdc_common.clients.kafka import logged_admin
-from cdc_common.clients.kafka_admin import answer_of, create_topic, partition_counts, topic_settings
+from cdc_common.clients.kafka_admin import answer_of, create_topic, in_requests, partition_counts, topic_settings
 from cdc_common.clients.kafka_errors import is_transient
 from cdc_common.errors.codes import CdcError, Code
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, in_requests, kafka_error, timeout_refused
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
 from stream_runtime.kafka.unread import Retention
 from stream_runtime.records import SourcePartition, TopicShape
 
@@ -93,9 +93,9 @@ class Topics:
     def _ends_now(self, partitions: list[SourcePartition]) -> dict[SourcePartition, int]:
         found = {}
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        for raw_partition, answer in _ask_offsets(self._admin, partitions, latest):
+        for partition, answer in _ask_offsets(self._admin, partitions, latest):
             try:
-                found[raw_partition] = answer_of(answer, TIMEOUT).offset
+                found[partition] = answer_of(answer, TIMEOUT).offset
             except KafkaException as error:
                 if not is_transient(error.args[0]):
                     raise

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 
+from cdc_common.clients.kafka_admin import ASKED_AT_ONCE
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.kafka import GroupPositions, RawReader, ReadBudget, Topics, positions, raw_reader, topics
-from stream_runtime.kafka.clients import ASKED_AT_ONCE
 from stream_runtime.records import TopicShape
 
 if TYPE_CHECKING:
