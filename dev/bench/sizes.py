@@ -35,10 +35,11 @@ from materializer.planning.plan import ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawRecord
 from materializer.settings import MaterializerSettings
 from materializer.worker.batch_plan import BatchPlan
-from materializer.worker.wiring import state_settings, task_settings
+from materializer.worker.wiring import task_settings
 from stream_runtime.exactly_once.partition_task import PartitionTask
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.exactly_once.resources import Resources
+from stream_runtime.state.checkpoint_location import state_settings
 from stream_runtime.state.checkpointed_state import CheckpointedState
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.object_store import ObjectStore

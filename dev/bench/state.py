@@ -31,11 +31,12 @@ from materializer.rows.keys import FACTS_SECTION, PARTITION, ROWS_SECTION, parti
 from materializer.rows.partition_state import decode_facts, encode_facts
 from materializer.settings import MaterializerSettings
 from materializer.worker.batch_plan import BatchPlan
-from materializer.worker.wiring import state_settings, task_settings
+from materializer.worker.wiring import task_settings
 from stream_runtime.exactly_once.partition_task import PartitionTask
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.checkpoint_location import state_settings
 from stream_runtime.state.checkpointed_state import CheckpointedState
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.object_store import ObjectStore

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import raw_topic
-from materializer.checkpoint_location import object_store
 from materializer.commands.reshard.survey import read_raw_topic
 from materializer.commands.stored_partitions import restored
 from materializer.errors import RAW_FAULTS
@@ -20,6 +19,7 @@ from materializer.rows.topic_ids import resend_writes
 from stream_runtime.exactly_once.position import check_no_command
 from stream_runtime.kafka import GroupPositions, PartitionProducer, Topics
 from stream_runtime.state.changelog import Changelog
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.versions import NOTHING, next_version
 

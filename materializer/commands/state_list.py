@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from materializer.checkpoint_location import object_store
 from materializer.commands.stored_partitions import describe_place, list_stored_partitions, read_positions, restored
 from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition
 from materializer.rows.published import read_published
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.kafka import Topics
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 
 if TYPE_CHECKING:

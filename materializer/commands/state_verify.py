@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from cdc_common.errors.codes import CdcError, Code
-from materializer.checkpoint_location import object_store
 from materializer.commands.stored_partitions import describe_place, list_stored_partitions, read_positions
 from materializer.errors import RAW_FAULTS
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.object_store import MissingFileError
 from stream_runtime.state.versions import NOTHING, MissingVersionError, plan_restore

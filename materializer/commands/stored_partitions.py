@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError, Code
-from materializer.checkpoint_location import object_store
 from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition
 from stream_runtime.kafka import GroupPositions, driver_errors
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.restore import restore
 from stream_runtime.state.rocksdb import open_local_store

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from cdc_common.clients.registry import RegistryClient
 from cdc_common.errors.codes import CdcError, Code
-from materializer.checkpoint_location import object_store
 from materializer.errors import RAW_FAULTS
 from materializer.job.batch_log import BatchLog
 from materializer.job.planner import Planner
@@ -24,6 +23,7 @@ from stream_runtime.driver.offset_refresh import OffsetRefresh
 from stream_runtime.driver.operations import job_operations
 from stream_runtime.driver.stopped import Failure, StoppedPartitions
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
+from stream_runtime.state.checkpoint_location import object_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

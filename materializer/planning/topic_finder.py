@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from cdc_common.clients.topic_assignment import TopicAssigner
 from cdc_common.messages.topics import change_topic
-from materializer.checkpoint_location import object_store
 from materializer.planning.assigned_topics import AssignedTopics
 from materializer.planning.change_topics import ChangeTopics
 from materializer.planning.topic_cache import TopicCache
+from stream_runtime.state.checkpoint_location import object_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

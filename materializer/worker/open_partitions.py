@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from materializer.checkpoint_location import object_store
 from materializer.worker.wiring import open_task
 from stream_runtime.errors import trace_of
 from stream_runtime.exactly_once.partition_task import NotOwnerError, PartitionTask
 from stream_runtime.kafka import ProducerExpiredError
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.snapshots import at_once
 
 if TYPE_CHECKING:

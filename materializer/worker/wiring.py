@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from materializer.checkpoint_location import object_store
 from materializer.errors import RAW_FAULTS
 from materializer.worker.clock_check import ClockCheck
 from materializer.worker.processor import fold_settings
@@ -19,11 +18,12 @@ from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.exactly_once.rest import Tidying
 from stream_runtime.fault_points import FaultPoint, reach
 from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, ProducerSettings
+from stream_runtime.state.checkpoint_location import object_store, state_settings
 from stream_runtime.state.checkpointed_state import CheckpointedState
-from stream_runtime.state.checkpoints import CheckpointStore, RetentionSettings
+from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.restore import restore
 from stream_runtime.state.rocksdb import open_local_store
-from stream_runtime.state.snapshots import StateSettings, at_once
+from stream_runtime.state.snapshots import at_once
 from stream_runtime.state.unused import UnusedLimits, delete_unused
 
 if TYPE_CHECKING:
@@ -111,13 +111,6 @@ def tidying(settings: MaterializerSettings) -> Tidying:
 
 def chunk_settings(settings: MaterializerSettings) -> ChunkSettings:
     return ChunkSettings(settings.chunk_max_bytes, settings.chunk_max_messages, settings.chunk_max_seconds)
-
-
-def state_settings(settings: MaterializerSettings) -> StateSettings:
-    return StateSettings(
-        settings.snapshot_every_versions,
-        RetentionSettings(settings.changelog_retention_versions, settings.changelog_retention_seconds),
-    )
 
 
 @lru_cache(maxsize=4)

@@ -15,7 +15,8 @@ from stream_runtime.driver.stopped import StoppedPartitions
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
 from stream_runtime.driver.stream_status import StreamStatus
 from stream_runtime.kafka import Topics
-from stream_runtime.worker.stateful_loop import StatefulLoopTask, StatefulPlan, object_store
+from stream_runtime.state.checkpoint_location import object_store
+from stream_runtime.worker.stateful_loop import StatefulLoopTask, StatefulPlan
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -8,22 +8,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.chunks import ChunkSettings
 from stream_runtime.exactly_once.partition_task import NotOwnerError, PartitionTask, TaskSettings
+from stream_runtime.exactly_once.position import check_shape
 from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.fault_points import FaultPoint, reach
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, RawReader, ReadBudget, Topics
 from stream_runtime.records import TopicShape
+from stream_runtime.state.checkpoint_location import object_store, state_settings
 from stream_runtime.state.checkpointed_state import CheckpointedState
-from stream_runtime.state.checkpoints import CheckpointStore, RetentionSettings
-from stream_runtime.state.object_store import ObjectStore
+from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.rocksdb import open_local_store
-from stream_runtime.state.snapshots import StateSettings, in_background
+from stream_runtime.state.snapshots import in_background
 from stream_runtime.worker.loop import LoopTask, WorkerLoop, poll_seconds
 from stream_runtime.worker.task import Standing
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _CHUNK_SECONDS = 60.0
 _READ_CHUNKS = 4  # bytes that are read ahead, as a multiple of those of a chunk
-_ANSWER_SHARE = 0.75  # of a transaction's timeout, for which a worker waits for the checkpoint location
 
 
 class StatefulJob(ABC):
@@ -144,8 +143,7 @@ class StatefulLoop(WorkerLoop[StatefulPlan]):
         """Process what was read. The topic was asked for its shape after that: it is still the planned one."""
         if isinstance(now, CdcError):
             raise now
-        if now != planned:
-            raise self._job.faults.topic_changed(partition.topic, planned, now)
+        check_shape(partition.topic, planned, now, self._job.faults)
         task = self._tasks.get(partition)
         if task is None:
             task = self._tasks[partition] = self._open(partition)
@@ -171,19 +169,3 @@ class StatefulLoop(WorkerLoop[StatefulPlan]):
         return PartitionTask(
             partition, Resources(producer, self._positions, state), TaskSettings(chunk, faults=job.faults)
         )
-
-
-def object_store(settings: StatefulSettings) -> ObjectStore:
-    """The checkpoint location. One object a process, which counts the process's traffic."""
-    seconds = settings.transaction_timeout_seconds * _ANSWER_SHARE
-    return _object_store(settings.checkpoint_location, seconds, settings.restore_reads)
-
-
-@lru_cache(maxsize=4)
-def _object_store(location: str, answer_seconds: float, reads: int) -> ObjectStore:
-    return ObjectStore(location, answer_seconds, reads)
-
-
-def state_settings(settings: StatefulSettings) -> StateSettings:
-    retention = RetentionSettings(settings.changelog_retention_versions, settings.changelog_retention_seconds)
-    return StateSettings(settings.snapshot_every_versions, retention)

@@ -9,7 +9,6 @@ from uuid import UUID
 from cdc_common.clients.cassandra import connect
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import raw_topic
-from materializer.checkpoint_location import object_store
 from materializer.commands.audit.audit import Audit
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
 from materializer.commands.audit.progress import Progress, ProgressFile
@@ -22,6 +21,7 @@ from materializer.planning.table_schemas import read_table_schemas
 from stream_runtime.exactly_once.position import check_topic
 from stream_runtime.kafka import Topics
 from stream_runtime.query.spark_tasks import spark_tasks
+from stream_runtime.state.checkpoint_location import object_store
 
 if TYPE_CHECKING:
     from materializer.planning.plan import TableSchema

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime
 from cassandra_storage.formats.rows.row import Row
 from cdc_common.errors.codes import CdcError, Code
-from materializer.checkpoint_location import object_store
 from materializer.commands.stored_partitions import read_positions
 from materializer.errors import RAW_FAULTS
 from materializer.rows.keys import (
@@ -30,6 +29,7 @@ from materializer.rows.partition_state import decode_facts
 from materializer.rows.range_tombstones import decode_range
 from materializer.rows.row_codec import RowCodec
 from stream_runtime.exactly_once.position import check_no_command
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.restore import restore
 from stream_runtime.state.rocksdb import open_local_store

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.topics import raw_topic
-from materializer.checkpoint_location import object_store
 from materializer.command_marks import REBUILDING, command_lock
 from materializer.commands.rebuild.row_deletions import RowDeleter
 from materializer.commands.reshard.survey import read_raw_topic
@@ -25,6 +24,7 @@ from stream_runtime.exactly_once.position import Position
 from stream_runtime.fault_points import reach
 from stream_runtime.kafka import GroupPositions, PartitionProducer, Topics
 from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.versions import NOTHING, next_version, sequence
 

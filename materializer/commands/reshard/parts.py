@@ -12,9 +12,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.checkpoint_location import object_store
 from stream_runtime.state import changelog
 from stream_runtime.state.changelog import Changelog, Head
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.deadline import in_thread
 from stream_runtime.state.object_store import MissingFileError, ObjectStore
 from stream_runtime.state.versions import NOTHING

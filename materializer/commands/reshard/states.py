@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.checkpoint_location import object_store
 from materializer.commands.reshard.parts import PartsPlace, PartWriter, read_parts
 from materializer.commands.reshard.redistribute import Redistribution, read_facts, redistribute
 from materializer.errors import RAW_FAULTS
@@ -21,6 +20,7 @@ from materializer.worker.wiring import state_folder
 from stream_runtime.fault_points import reach
 from stream_runtime.state.bulk_load import BulkLoad
 from stream_runtime.state.changelog import Head
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.restore import restore
 from stream_runtime.state.rocksdb import open_local_store

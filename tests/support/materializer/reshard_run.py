@@ -19,7 +19,6 @@ from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, L
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import partition_for
-from materializer.checkpoint_location import object_store
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.state_verify import verify_states
 from materializer.commands.stored_partitions import read_positions
@@ -28,6 +27,7 @@ from materializer.records import RawPartition, RawRecord
 from materializer.rows.keys import EXPIRY, INCOMPLETE, PARTITION, PURGE, REORDER
 from stream_runtime import fault_points
 from stream_runtime.kafka import command_errors
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.restore import restore
 from stream_runtime.state.rocksdb import open_local_store

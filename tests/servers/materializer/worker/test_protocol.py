@@ -16,11 +16,11 @@ from confluent_kafka.admin import AdminClient
 from cdc_common.errors.codes import CdcError, Code
 from dev.verify.chaos.child import start
 from dev.verify.chaos.matrix import MESSAGES, make_setup, produce
-from materializer import checkpoint_location
 from materializer.worker.open_partitions import OpenPartitions
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, FaultPoint
 from stream_runtime.kafka import GroupPositions
+from stream_runtime.state import checkpoint_location
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.object_store import ObjectStore
 from stream_runtime.state.rocksdb import DamagedLocalStoreError
@@ -290,7 +290,7 @@ def test_a_changelog_that_takes_longer_than_the_transaction_has_changes_nothing(
 
     with monkeypatch.context() as slow:
         slow.setattr(ObjectStore, "write_all", hang)
-        slow.setattr(checkpoint_location, "_UPLOAD_SHARE", share)
+        slow.setattr(checkpoint_location, "_ANSWER_SHARE", share)
         problem = "CDC-071 .* longer than 2 s" if share < 1 else Code.TRANSACTION_EXPIRED.text
         with pytest.raises((CdcError, TimeoutError), match=problem):
             setup.run(transaction_timeout_seconds=2)

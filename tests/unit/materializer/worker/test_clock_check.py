@@ -13,10 +13,11 @@ from materializer.fold.chunk import fold_chunk
 from materializer.settings import MaterializerSettings
 from materializer.worker.processor import fold_settings
 from materializer.worker.raw_processor import RawProcessor
-from materializer.worker.wiring import state_settings, task_settings
+from materializer.worker.wiring import task_settings
 from stream_runtime.exactly_once.partition_task import PartitionTask
 from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.records import Message, TopicShape
+from stream_runtime.state.checkpoint_location import state_settings
 from stream_runtime.state.checkpointed_state import CheckpointedState
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.object_store import ObjectStore
