@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""See avro_columns.pyx."""
+"""See columns.pyx."""
 from cdc_native.avro.arrow cimport ArrowSchema
 from cdc_native.avro.program cimport Program
 

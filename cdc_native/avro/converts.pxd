@@ -1,12 +1,12 @@
 # cython: language_level=3
-"""See avro_converts.pyx."""
+"""See converts.pyx."""
 from libc.stdint cimport int64_t, uint64_t
 
 from cdc_native.avro.sha256 cimport Hmac
 from cdc_native.formats.buffers cimport Bytes, Writer
 
 
-# A conversion. null_at, is_single: of the union that it is lifted over, as in cdc_common.messages.avro.converts.Lift;
+# A conversion. null_at, is_single: of the union that it is lifted over, as in transformer.steps.converts.Lifted;
 # `first` and `count`: of its names.
 cdef struct Convert:
     int kind

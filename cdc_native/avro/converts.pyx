@@ -46,7 +46,7 @@ cdef dict _UNKNOWN = {"stop": REFUSE, "null": MAKE_NULL, "keep": KEEP}
 
 
 cdef class Converts:
-    """All conversions of a rewrite, in the forms that cdc_common.messages.avro.converts makes. ValueError for one that the
+    """All conversions of a rewrite, in the forms that transformer.steps.converts makes. ValueError for one that the
     core cannot do here: `hash` without OpenSSL.
     """
 

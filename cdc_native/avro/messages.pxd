@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""See avro_messages.pyx."""
+"""See messages.pyx."""
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport int64_t
 
