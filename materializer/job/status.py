@@ -7,11 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cdc_common.program.metrics import as_time, counters, gauges
+from materializer.errors import RAW_FAULTS
 from materializer.job.state_sizes import StateSizes
 from materializer.job.state_sizes import text as sizes_text
 from materializer.job.table_counts import TableCounts
 from materializer.worker.fold_report import fold_part
-from stream_runtime.driver.scope import pauses
 from stream_runtime.driver.status import (
     RETRIES,
     SPARK_RESTARTS,
@@ -21,6 +21,7 @@ from stream_runtime.driver.status import (
     stop_text,
     stops_json,
 )
+from stream_runtime.driver.stream_status import StreamStatus
 from stream_runtime.query.progress import text as progress_text
 
 if TYPE_CHECKING:
@@ -39,20 +40,14 @@ _FOLDING_SECONDS = 600.0  # without a folded message, while there are unread one
 _STALLED_SECONDS = 300.0  # a publisher is stalled until so long after it was last reported
 
 
-class JobStatus:
+class JobStatus(StreamStatus):
     """Filled by the driver, read by the threads of the operations port."""
 
     def __init__(self, group: str, stopped: StoppedPartitions, lags: LagWatch) -> None:
-        self.stopped = stopped
-        self._group = group
-        self._lags = lags
-        self._waiting = ""
-        self._raw_partitions: Sequence[RawPartition] = ()
-        self._counts: Counter[str] = Counter()
+        super().__init__(group, RAW_FAULTS.words, stopped, lags)
         self._stalled: dict[tuple[str, str], float] = {}
         self._snapshots: dict[RawPartition, Sequence[str]] = {}
         self._lost_hosts: dict[RawPartition, Collection[str]] = {}
-        self._progress: Progress | None = None
         self._sizes = StateSizes()
         self._tables = TableCounts()
         self._pending = 0
@@ -83,47 +78,30 @@ class JobStatus:
 
     def follow(self, raw_partitions: Sequence[RawPartition], pending: int = 0) -> None:
         """Set the present raw partitions. pending: how many raw topics are not planned yet."""
-        self._raw_partitions = raw_partitions
+        super().follow(raw_partitions, pending)
         self._pending = pending
-        self._lags.follow(raw_partitions)
         self._sizes.follow(raw_partitions)
         self._tables.follow(raw_partitions)
         for gone in self._snapshots.keys() - set(raw_partitions):
             del self._snapshots[gone], self._lost_hosts[gone]
 
-    def wait_because(self, problem: str) -> None:
-        """The driver waits; or does not, if the problem is empty."""
-        self._waiting = problem
-
-    def count_restart(self) -> None:
-        """Spark's query has failed and is started again."""
-        self._counts["spark_restarts"] += 1
-
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
-        """progress: of the last batch that Spark has ended, which may be the one before."""
-        self._progress = progress
-        self._counts["batches"] += 1
+        super().count_batch(results, progress)
         self._sizes.count_batch(results)
         self._tables.count_batch(results)
         for result in results:
             if result.report is not None:
-                self._counts["messages"] += result.report.messages
                 if result.report.messages:
                     self._folded_at = time.monotonic()
                 self._counts["native"] += result.report.native
                 self._counts["changes"] += result.report.changes
                 own = fold_part(result.report)
                 self._counts["dead_letters"] += own.dead_letters
-                self._counts["retries"] += result.report.renewed
                 for host in own.stalled_publishers:
                     self._stalled[result.partition.topic, host] = time.monotonic()
                 if result.report.chunks:
                     self._snapshots[result.partition] = own.running_snapshots
                     self._lost_hosts[result.partition] = own.lost_hosts
-        errors = [result.error for result in results if result.error is not None]
-        self._counts["retries"] += sum(pauses(error.code).heals_seconds > 0 for error in errors)
-        if errors:
-            self._lags.measure_soon()
 
     def as_json(self) -> dict[str, Any]:
         """Times are in seconds and offsets in messages. `stopped` has one object for each stopped raw partition;
@@ -133,7 +111,7 @@ class JobStatus:
         measured = self._lags.measured_at
         return {
             "group": self._group,
-            "raw_partitions": len(self._raw_partitions),
+            "raw_partitions": len(self._partitions),
             "phase": self.phase,
             "waiting": self._waiting,
             **{name: self._counts[name] for name in ("batches", "messages", "changes", "dead_letters")},
@@ -171,7 +149,7 @@ class JobStatus:
         yield from gauges(
             _PREFIX,
             (
-                ("raw_partitions", "Number of raw partitions of the job.", len(self._raw_partitions)),
+                ("raw_partitions", "Number of raw partitions of the job.", len(self._partitions)),
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
                 (
                     "stalled_publishers",

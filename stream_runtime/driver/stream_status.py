@@ -1,4 +1,4 @@
-"""The status of a job that has nothing of its own to show."""
+"""The status that every job has. A job that shows more makes a subclass."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class StreamStatus:
         self._waiting = ""
         self._partitions: Sequence[SourcePartition] = ()
         self._counts: Counter[str] = Counter()
+        self._progress: Progress | None = None
 
     def follow(self, partitions: Sequence[SourcePartition], _pending: int = 0) -> None:
         """Set the present partitions."""
@@ -55,15 +56,16 @@ class StreamStatus:
         """Spark's query has failed and is started again."""
         self._counts["spark_restarts"] += 1
 
-    def count_batch(self, results: Sequence[TaskResult], _progress: Progress | None) -> None:
+    def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
+        """progress: of the last batch that Spark has ended, which may be the one before."""
+        self._progress = progress
         self._counts["batches"] += 1
         for result in results:
             if result.report is not None:
                 self._counts["messages"] += result.report.messages
-                self._counts["retries"] += result.report.renewed
-            if result.error is not None:
-                self._counts["retries"] += pauses(result.error.code).heals_seconds > 0
-                self._lags.measure_soon()
+            self._counts["retries"] += retries_of(result)
+        if any(result.error is not None for result in results):
+            self._lags.measure_soon()
 
     def as_json(self) -> dict[str, Any]:
         """Times are in seconds and offsets in messages. `stopped` has one object for each stopped partition."""
@@ -100,3 +102,9 @@ class StreamStatus:
         )
         yield from stop_metrics(prefix, "partitions", now, self.stopped.all())
         yield from lag_metrics(prefix, f"Messages that are not {self._words.done} yet.", now, self._lags.latest)
+
+
+def retries_of(result: TaskResult) -> int:
+    """How many errors of a partition a retry heals, in one batch."""
+    renewed = 0 if result.report is None else result.report.renewed
+    return renewed + (result.error is not None and pauses(result.error.code).heals_seconds > 0)

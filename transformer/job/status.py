@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.core import CounterMetricFamily
 
 from cdc_common.program.metrics import as_time, counters, gauges
-from stream_runtime.driver.scope import pauses
 from stream_runtime.driver.status import (
     RETRIES,
     SPARK_RESTARTS,
@@ -19,6 +18,8 @@ from stream_runtime.driver.status import (
     stop_text,
     stops_json,
 )
+from stream_runtime.driver.stream_status import StreamStatus, retries_of
+from transformer.faults import STREAM_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,51 +43,25 @@ _PER_TRANSFORMER = (
 )
 
 
-class TransformStatus:
+class TransformStatus(StreamStatus):
     """Filled by the driver, read by the threads of the operations port."""
 
     def __init__(self, group: str, stopped: StoppedPartitions, lags: LagWatch) -> None:
-        self.stopped = stopped
-        self._group = group
-        self._lags = lags
-        self._waiting = ""
-        self._partitions: Sequence[SourcePartition] = ()
-        self._batches = 0
-        self._restarts = 0
-        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
+        super().__init__(group, STREAM_FAULTS.words, stopped, lags)
+        self._by_transformer: dict[str, Counter[str]] = defaultdict(Counter)
         self._seconds: dict[str, float] = defaultdict(float)
-        self._progress: Progress | None = None
 
-    def follow(self, partitions: Sequence[SourcePartition], _pending: int = 0) -> None:
-        """Set the present partitions of streams."""
-        self._partitions = partitions
-        self._lags.follow(partitions)
-
-    def wait_because(self, problem: str) -> None:
-        """The driver waits; or does not, if the problem is empty."""
-        self._waiting = problem
-
-    def count_restart(self) -> None:
-        """Spark's query has failed and is started again."""
-        self._restarts += 1
-
-    def count_batch(self, results: Sequence[TaskResult], progress: Progress | None) -> None:
-        """progress: of the last batch that Spark has ended, which may be the one before."""
-        self._progress = progress
-        self._batches += 1
+    def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
+        super().count_batch(results, progress)
         for result in results:
-            counts = self._counts[_transformer(result.partition)]
+            counts = self._by_transformer[_transformer(result.partition)]
             if result.report is not None:
                 counts["messages"] += result.report.changes
                 counts["native_messages"] += result.report.native
                 counts["transactions"] += result.report.chunks
-                counts["retries"] += result.report.renewed
                 self._seconds[_transformer(result.partition)] += result.report.seconds
-            if result.error is not None:
-                counts["errors"] += 1
-                counts["retries"] += pauses(result.error.code).heals_seconds > 0
-        if any(result.error is not None for result in results):
-            self._lags.measure_soon()
+            counts["errors"] += result.error is not None
+            counts["retries"] += retries_of(result)
 
     def as_json(self) -> dict[str, Any]:
         """Times are in seconds and offsets in messages. `stopped` has one object for each stopped partition."""
@@ -96,8 +71,8 @@ class TransformStatus:
             "group": self._group,
             "partitions": len(self._partitions),
             "waiting": self._waiting,
-            "batches": self._batches,
-            "transformers": {name: dict(counts) for name, counts in sorted(self._counts.items())},
+            "batches": self._counts["batches"],
+            "transformers": {name: dict(counts) for name, counts in sorted(self._by_transformer.items())},
             "lag": sum(lag.messages for lag in lags.values()),
             "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
             "least_hours_left": least_hours_left(lags, now),
@@ -109,8 +84,8 @@ class TransformStatus:
         """Yield the Prometheus metrics of the transformers."""
         now, measured = time.time(), self._lags.measured_at
         counted = (
-            ("batches", "Batches completed.", self._batches),
-            ("spark_restarts", SPARK_RESTARTS, self._restarts),
+            ("batches", "Batches completed.", self._counts["batches"]),
+            ("spark_restarts", SPARK_RESTARTS, self._counts["spark_restarts"]),
         )
         yield from counters(_PREFIX, counted)
         yield from gauges(
@@ -132,7 +107,7 @@ class TransformStatus:
     def _transformer_metrics(self) -> Iterator[Metric]:
         for name, text in _PER_TRANSFORMER:
             family = CounterMetricFamily(f"{_PREFIX}_{name}", text, labels=("transformer",))
-            for transformer, counts in list(self._counts.items()):
+            for transformer, counts in list(self._by_transformer.items()):
                 count = self._seconds[transformer] if name == "seconds" else counts[name]
                 family.add_metric((transformer,), count)
             yield family
