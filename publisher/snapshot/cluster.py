@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cdc_common.node.snapshot_rows import SnapshotRows
     from publisher.snapshot.portion import Portion
     from publisher.snapshot.records import Record, Records
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 _OF_CASSANDRA = (Code.CASSANDRA_QUERY, Code.CASSANDRA_AUTH, Code.CASSANDRA_UNREACHABLE)
 

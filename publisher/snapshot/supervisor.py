@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from publisher.settings import Settings
     from publisher.snapshot.cluster import Together
     from publisher.snapshot.records import Records
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 RETRY_SECONDS = 10.0
 FOLLOW_SECONDS = 5.0

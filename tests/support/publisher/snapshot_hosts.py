@@ -10,7 +10,7 @@ from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.cluster import Together, tell_hosts
 from publisher.snapshot.records import Record, Records
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, Supervisor
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from tests.support.materializer.table_writes import MIXED
 
 if TYPE_CHECKING:
