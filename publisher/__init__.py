@@ -10,8 +10,8 @@ A mutation passes through the rooms of this package like this:
    truncated and dropped tables, and what waiting tables have missed.
 5. `upkeep` takes Kafka's acknowledgements, moves and saves the position, and removes finished segments.
 
-Work that has to wait, for a server or for room in a queue, is a generator (`waits`): `loop` runs it, and does the upkeep
-during each wait. `monitoring` shows the status, and `losses` looks for settings that lose changes. `snapshot` reads the
-rows that a table had before, in a process of its own. `commands` works beside the running publisher. Each room imports
-only rooms below it (see the layers in pyproject.toml).
+Work that has to wait, for a server or for room in a queue, is a generator (`waits`): `loop` runs it, and does the
+upkeep during each wait. `monitoring` shows the status, and `losses` looks for settings that lose changes. `snapshot`
+reads the rows that a table had before, in a process of its own. `commands` works beside the running publisher. Each
+room imports only rooms below it (see the layers in pyproject.toml).
 """

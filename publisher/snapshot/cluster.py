@@ -33,7 +33,7 @@ PartState: TypeAlias = Literal["running", "ended", "given_up"]
 log = structlog.get_logger(__name__)
 
 
-class Together:
+class SnapshotGroup:
     """This host's view of the snapshots of all hosts."""
 
     def __init__(self, rows: SnapshotRows, records: Records, host_id: UUID) -> None:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.partition_update import UpdateKind
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cassandra_storage.formats.sstable.merge import MergedPartition
-    from dev.verify.oracle.described import Said
+    from dev.verify.oracle.described import Described
 
     Report = Callable[[str], None]
     _Held = tuple[MergedPartition, list[Row | RangeTombstone]]
@@ -164,7 +164,7 @@ def without_nothing(said: Iterator[str]) -> Iterator[str]:
         yield shown
 
 
-def _without_old_deletions(row: Said, active: list[int]) -> Said | None:
+def _without_old_deletions(row: Described, active: list[int]) -> Described | None:
     """The row without deletions that are not newer than `active`, or than its own; None if nothing is left."""
     deletion = active
     if active != _LIVE:
