@@ -50,8 +50,8 @@ class RoleRules:
         unreadable: Container[bytes],
         switched_off: Container[bytes],
     ) -> Roles:
-        """Give each table its role. `switched_off`: tables whose `cdc` was switched off, and of which the log may still
-        have mutations from before that.
+        """Give each table its role. `switched_off`: tables whose `cdc` was switched off. The log may
+        still have their mutations from before that.
         """
         filler_ids = {table_id for table_id, table in tables.items() if self.is_filler(table)}
         reasons = {table_id: self.refusal_of(table, unreadable) for table_id, table in tables.items()}
