@@ -27,9 +27,9 @@ from publisher.monitoring.status import metrics
 from publisher.monitoring.status_collector import StatusCollector, is_released_when_flushed
 from publisher.mutations.quarantine import open_quarantine
 from publisher.own_connection import schema_file
-from publisher.parts import KafkaSide, NodeSide
+from publisher.parts import KafkaParts, NodeParts
 from publisher.progress import Progress
-from publisher.snapshot.cluster import Together
+from publisher.snapshot.cluster import SnapshotGroup
 from publisher.snapshot.node import durable_seconds
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
@@ -68,22 +68,22 @@ def run_publisher(settings: Settings) -> None:
         codecs = cdc_raw.open_codecs(own, settings.node.cdc_raw_directory)
         state_files.make_folder(own.state_directory)
         with state_files.locked(own.state_directory):
-            node_side = _open_node_side(settings, client, loss_watch, codecs, reported or {})
+            node_parts = _open_node_parts(settings, client, loss_watch, codecs, reported or {})
             sender = Sender(settings.kafka, keeps_refusals=True)
-            kafka_side = KafkaSide(sender, make_raw_topics(settings, node.cluster, sender))
-            status = StatusCollector(settings.node, node_side, sender, Progress(monotonic()))
+            kafka_parts = KafkaParts(sender, make_raw_topics(settings, node.cluster, sender))
+            status = StatusCollector(settings.node, node_parts, sender, Progress(monotonic()))
             operations = Operations(own.operations_address, own.operations_port, status.newest_as_json)
             operations.registry.register(Collected(lambda: metrics(status.newest())))
-            publisher = Publisher(own, node_side, kafka_side, status, operations.beat)
+            publisher = Publisher(own, node_parts, kafka_parts, status, operations.beat)
             with operations:
                 publisher.open()
-                _log_ready(node, node_side)
+                _log_ready(node, node_parts)
                 publisher.run()
 
 
-def _open_node_side(
+def _open_node_parts(
     settings: Settings, client: CassandraClient, loss_watch: LossWatch, codecs: Codecs, reported: Mapping[str, str]
-) -> NodeSide:
+) -> NodeParts:
     own, host_id = settings.publisher, loss_watch.node.host_id
     filler = settings.filler.keyspace, settings.filler.table
     schema = NodeSchema(
@@ -99,7 +99,7 @@ def _open_node_side(
     positions = Positions.load(own.state_directory / "position.json", host_id)
     in_cdc_raw = {file.id for file in cdc_raw.list_cdc_segments(settings.node.cdc_raw_directory)}
     spool = open_spool(own, host_id, lambda segment: positions.is_finished(segment) or segment in in_cdc_raw)
-    return NodeSide(
+    return NodeParts(
         host_id=host_id.bytes,
         schema=schema,
         tails=SegmentTails(settings.node.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20, spool),
@@ -117,7 +117,7 @@ def _open_node_side(
 
 def _open_snapshots(settings: Settings, client: CassandraClient, host_id: UUID) -> Supervisor:
     records = Records(settings.publisher.state_directory)
-    together = Together(SnapshotRows(client.rows, client.write, settings.filler.keyspace), records, host_id)
+    together = SnapshotGroup(SnapshotRows(client.rows, client.write, settings.filler.keyspace), records, host_id)
     return Supervisor(settings, records, together, partial(datacenter_hosts, client))
 
 
@@ -153,15 +153,15 @@ def _check_cdc_raw(folder: Path, reported: Mapping[str, str] | None) -> None:
         log.warning("the node has another cdc_raw_directory", node=nodes_folder, publisher=str(folder))
 
 
-def _log_ready(node: Node, node_side: NodeSide) -> None:
+def _log_ready(node: Node, node_parts: NodeParts) -> None:
     log.info(
         "ready",
         host_id=str(node.host_id),
         cluster=node.cluster,
         cassandra=node.release,
-        tables=sorted(table.table.qualified_name for table in node_side.schema.current_tables()),
-        excluded_tables=node_side.schema.excluded_names(),
-        refused_tables=sorted(node_side.schema.refusals()),
-        waiting_tables=sorted(table.name for table in node_side.waiting.tables.values()),
-        published_up_to=list(node_side.positions.published_up_to),
+        tables=sorted(table.table.qualified_name for table in node_parts.schema.current_tables()),
+        excluded_tables=node_parts.schema.excluded_names(),
+        refused_tables=sorted(node_parts.schema.refusals()),
+        waiting_tables=sorted(table.name for table in node_parts.waiting.tables.values()),
+        published_up_to=list(node_parts.positions.published_up_to),
     )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from publisher.log.tail import SegmentTail
     from publisher.monitoring.status_collector import StatusCollector
     from publisher.mutations.messages import DecodedMutation
-    from publisher.parts import KafkaSide, NodeSide
+    from publisher.parts import KafkaParts, NodeParts
     from publisher.settings import PublisherSettings
     from publisher.waits import Waits
 
@@ -57,8 +57,8 @@ class Publisher:
     def __init__(
         self,
         settings: PublisherSettings,
-        node: NodeSide,
-        kafka: KafkaSide,
+        node: NodeParts,
+        kafka: KafkaParts,
         status: StatusCollector,
         beat: Callable[[], None],
     ) -> None:

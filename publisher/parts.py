@@ -19,7 +19,7 @@ from publisher.topics.waiting import WaitingTables
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSide:
+class NodeParts:
     """The node's log and schema, and the publisher's own files beside it. durable_seconds: after this time what was
     written is durable, and shown in cdc_raw; None if that takes as long as a segment lasts. settle_seconds: the
     least time between truncations of a table that are all announced to the materializer.
@@ -40,7 +40,7 @@ class NodeSide:
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaSide:
+class KafkaParts:
     """The sender, the raw topics, and the messages that are not acknowledged yet."""
 
     sender: Sender

@@ -29,7 +29,7 @@ from publisher.snapshot.link import Link
 from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.messages import RowImages, SnapshotOrigin
 from publisher.snapshot.sending import PartitionSender
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cdc_common.settings import NodeSettings
     from publisher.kafka.sender import Sender
     from publisher.log.space import FullSpan, Space
-    from publisher.parts import NodeSide
+    from publisher.parts import NodeParts
     from publisher.progress import Progress
 
 log = structlog.get_logger(__name__)
@@ -33,15 +33,15 @@ log = structlog.get_logger(__name__)
 class StatusCollector:
     """Keeps the newest status, which other threads may read."""
 
-    def __init__(self, settings: NodeSettings, node_side: NodeSide, sender: Sender, progress: Progress) -> None:
+    def __init__(self, settings: NodeSettings, node_parts: NodeParts, sender: Sender, progress: Progress) -> None:
         self.progress = progress
         self._settings = settings
-        self._node_side = node_side
+        self._node_parts = node_parts
         self._sender = sender
         self._alerts = SpaceAlerts()
-        self._node = node_side.loss_watch.node
+        self._node = node_parts.loss_watch.node
         self._status = Status(str(self._node.host_id), self._node.cluster, self._node.release, cdc_native.is_enabled())
-        self._sizes = node_sizes(node_side.loss_watch.live_settings, settings)
+        self._sizes = node_sizes(node_parts.loss_watch.live_settings, settings)
         self._space = SpaceWatch(self._sizes.cdc_total, self._sizes.segment)
         if self._sizes.is_default:
             log.warning(
@@ -52,12 +52,12 @@ class StatusCollector:
 
     def follow_node(self) -> None:
         """Take the node's release and live settings from the loss watch: it may have been upgraded or restarted."""
-        node = self._node_side.loss_watch.node
+        node = self._node_parts.loss_watch.node
         if node.release != self._node.release:
             log.info("the node has a new version", cassandra=node.release, before=self._node.release)
         self._node = node
         self._status = self._status._replace(cassandra=node.release)
-        self._sizes = node_sizes(self._node_side.loss_watch.live_settings, self._settings)
+        self._sizes = node_sizes(self._node_parts.loss_watch.live_settings, self._settings)
         self._space.set_allowance(self._sizes.cdc_total, self._sizes.segment)
 
     def newest(self) -> Status:
@@ -77,7 +77,7 @@ class StatusCollector:
         return space
 
     def _make_status(self, space: Space, segment_count: int, waiting: str) -> Status:
-        node, progress, sender, spool = self._node_side, self.progress, self._sender, self._node_side.spool
+        node, progress, sender, spool = self._node_parts, self.progress, self._sender, self._node_parts.spool
         return Status(
             host_id=self._status.host_id,
             cluster=self._status.cluster,
@@ -139,7 +139,7 @@ class StatusCollector:
 
     def _log_full_span(self, span: FullSpan) -> None:
         """Log a time in which cdc_raw was full. 4.0 writes no hints for refused writes: only a repair restores them."""
-        tables = sorted(table.table.qualified_name for table in self._node_side.schema.current_tables())
+        tables = sorted(table.table.qualified_name for table in self._node_parts.schema.current_tables())
         needs_repair = self._node.release.startswith("4.0")
         log.error(
             "cdc_raw was full: the node refused CDC writes",

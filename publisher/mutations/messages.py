@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.rows.deletion import NO_TIMESTAMP
-from cassandra_storage.formats.rows.mutation import first_table, only_table, partition_key, split_mutation
+from cassandra_storage.formats.rows.mutation import (
+    first_table,
+    only_table,
+    partition_key,
+    split_mutation,
+)
 from cassandra_storage.formats.rows.partition_update import read_partition_update
-from cdc_common.messages.raw import CONTROL_KINDS, TRUNCATION_KINDS, RawMessage, place_id
-from publisher.tables.node_schema import PublishedTable
+from cdc_common.messages.raw import (
+    CONTROL_KINDS,
+    TRUNCATION_KINDS,
+    RawMessage,
+    place_id,
+)
+from publisher.tables.published_table import PublishedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,24 +84,24 @@ def split_into_messages(mutation: bytes, origin: Origin, schema: NodeSchema) -> 
     """
     single_table = only_table(mutation)
     if single_table in schema.ignored:
-        return EXCLUDED if single_table in schema.excluded else NO_MESSAGES
+        return EXCLUDED if single_table in schema.roles.excluded else NO_MESSAGES
     messages: list[OutgoingMessage] = []
     written_at = None
     excluded = 0
-    tables = schema.tables_for(mutation, origin.messaging_version)
+    tables = schema.as_written.tables_for(mutation, origin.messaging_version)
     for table, updates in split_mutation(mutation, origin.messaging_version, tables):
         table_id = table.id.bytes
         published = schema.published_as(table)
-        if published is not None and schema.is_published_at(table_id, origin.segment, origin.position):
+        if published is not None and schema.switches.is_published_at(table_id, origin.segment, origin.position):
             messages += [
                 OutgoingMessage(
                     published, each.partition_key, _message(each.kind, each.update, published, origin, index)
                 )
                 for index, each in enumerate(updates, start=len(messages))
             ]
-        elif table_id in schema.filler_ids:
+        elif table_id in schema.roles.filler_ids:
             written_at = _written_at(updates, origin, tables)
-        elif table_id in schema.excluded:
+        elif table_id in schema.roles.excluded:
             excluded += 1
     return DecodedMutation(messages, written_at, excluded)
 

@@ -52,7 +52,7 @@ class MutationDecoder:
         table has to wait for its schema: the mutation is held.
         """
         mutation = entry.mutation
-        self._schema.follow_log(mutation, origin.messaging_version, origin.segment, origin.position)
+        self._schema.note_mutation(mutation, origin.messaging_version, origin.segment, origin.position)
         deadline = monotonic() + missing_schemas.SCHEMA_WAIT_SECONDS
         while True:
             try:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.header import TableCodec
     from cdc_native.formats.mutations import Column, MutationSplitter, Table
     from publisher.log.batch_reader import BatchReader
-    from publisher.tables.node_schema import NodeSchema, PublishedTable
+    from publisher.tables.node_schema import NodeSchema
+    from publisher.tables.published_table import PublishedTable
     from publisher.topics.waiting import WaitingTables
 
 
@@ -87,7 +88,7 @@ class _Splitter:
     def _left_out(self, messaging_version: int) -> AbstractSet[bytes]:
         """The schema's tables, those in doubt, and those whose rows end soon are left to the Python code."""
         schema = self._schema
-        return SCHEMA_TABLES.keys() | schema.in_doubt(messaging_version) | schema.row_ends.unannounced
+        return SCHEMA_TABLES.keys() | schema.as_written.in_doubt(messaging_version) | schema.row_ends.unannounced
 
     def _prepare(self, messaging_version: int, segment: int) -> MutationSplitter:
         from cdc_native.formats.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
@@ -101,7 +102,7 @@ class _Splitter:
             ],
             [silent_table(table) for table in chosen.silent],
             chosen.ignored,
-            self._schema.excluded,
+            self._schema.roles.excluded,
         )
 
 
@@ -116,13 +117,13 @@ class NativeSplitter(_Splitter):
         self._waiting = waiting
 
     def _state(self, segment: int) -> object:
-        return self._schema.unpublished_in(segment), self._waiting.skipped, self._waiting.passed_over(segment)
+        return self._schema.switches.unpublished_in(segment), self._waiting.skipped, self._waiting.passed_over(segment)
 
     def _choose(self, messaging_version: int, segment: int) -> Chosen:
         """Mutations of tables with both published and unpublished mutations in the segment are left to the Python code,
         and those of waiting tables until one is held.
         """
-        schema, unpublished = self._schema, self._schema.unpublished_in(segment)
+        schema, unpublished = self._schema, self._schema.switches.unpublished_in(segment)
         left_out = self._left_out(messaging_version)
         ignored = (schema.ignored | self._waiting.skipped | self._waiting.passed_over(segment)) - left_out
         not_sent = left_out | unpublished.keys() | ignored
@@ -148,11 +149,11 @@ class CatchUpSplitter(_Splitter):
     tables: frozenset[bytes] = frozenset()
 
     def _state(self, segment: int) -> object:
-        return self._schema.unpublished_in(segment), self.tables
+        return self._schema.switches.unpublished_in(segment), self.tables
 
     def _choose(self, messaging_version: int, segment: int) -> Chosen:
         schema = self._schema
-        not_sent = self._left_out(messaging_version) | schema.unpublished_in(segment).keys()
+        not_sent = self._left_out(messaging_version) | schema.switches.unpublished_in(segment).keys()
         open_topics = [
             raw_topic
             for table_id in self.tables - not_sent

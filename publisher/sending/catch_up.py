@@ -21,7 +21,7 @@ from publisher.mutations.native_splitter import open_catch_up_splitter
 
 if TYPE_CHECKING:
     from publisher.mutations.mutation_decoder import MutationDecoder
-    from publisher.parts import KafkaSide, NodeSide
+    from publisher.parts import KafkaParts, NodeParts
     from publisher.sending.mutation_sender import MutationSender
     from publisher.sending.row_end_sender import RowEndSender
     from publisher.topics.raw_topics import RawTopic
@@ -44,8 +44,8 @@ class CatchUp:
 
     def __init__(
         self,
-        node: NodeSide,
-        kafka: KafkaSide,
+        node: NodeParts,
+        kafka: KafkaParts,
         decoder: MutationDecoder,
         sender: MutationSender,
         row_ends: RowEndSender,

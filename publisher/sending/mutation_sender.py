@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from publisher.log.batch_reader import SplitEntries
     from publisher.mutations.messages import OutgoingMessage
     from publisher.progress import Progress
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
     from publisher.topics.table_follower import TableFollower
     from publisher.waits import Waits
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cdc_common.messages.raw import TruncationKind
     from publisher.mutations.messages import OutgoingMessage
-    from publisher.parts import NodeSide
+    from publisher.parts import NodeParts
     from publisher.sending.mutation_sender import MutationSender
     from publisher.waits import Waits
 
@@ -42,7 +42,7 @@ class _Begun(NamedTuple):
 class RowEndSender:
     """drop_seconds: how long a drop waits for what other nodes' publishers still have of the table."""
 
-    def __init__(self, node: NodeSide, sender: MutationSender, drop_seconds: float) -> None:
+    def __init__(self, node: NodeParts, sender: MutationSender, drop_seconds: float) -> None:
         self._node = node
         self._schema = node.schema
         self._ends = node.schema.row_ends

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cdc_common.node.snapshot_rows import SnapshotRows
     from publisher.snapshot.portion import Portion
     from publisher.snapshot.records import Record, Records
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 _OF_CASSANDRA = (Code.CASSANDRA_QUERY, Code.CASSANDRA_AUTH, Code.CASSANDRA_UNREACHABLE)
 
@@ -33,7 +33,7 @@ PartState: TypeAlias = Literal["running", "ended", "given_up"]
 log = structlog.get_logger(__name__)
 
 
-class Together:
+class SnapshotGroup:
     """This host's view of the snapshots of all hosts."""
 
     def __init__(self, rows: SnapshotRows, records: Records, host_id: UUID) -> None:

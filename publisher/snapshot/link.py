@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from publisher.mutations.messages import OutgoingMessage
     from publisher.settings import Settings
     from publisher.snapshot.node import Published
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
     from publisher.topics.raw_topics import RawTopic
 
 _POLL_SECONDS = 0.1

@@ -11,7 +11,12 @@ from uuid import UUID
 
 from cassandra_storage.formats.primitives.vint import write_sized
 from cassandra_storage.formats.rows.clustering_prefix import write_bound
-from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime, RangeTombstone
+from cassandra_storage.formats.rows.deletion import (
+    NO_DELETION_TIME,
+    NO_TIMESTAMP,
+    DeletionTime,
+    RangeTombstone,
+)
 from cassandra_storage.formats.rows.dropped_columns import columns_of_rows
 from cassandra_storage.formats.rows.header import (
     NO_COLUMNS,
@@ -29,7 +34,12 @@ from cassandra_storage.formats.versions import VERSION_50, messaging_format
 from cdc_common.messages import raw, repairs
 from cdc_common.messages.raw import RawMessage
 from cdc_common.messages.repairs import encode_step as encode_repair_step
-from cdc_common.messages.snapshots import HostState, SnapshotStep, encode_step, file_name
+from cdc_common.messages.snapshots import (
+    HostState,
+    SnapshotStep,
+    encode_step,
+    file_name,
+)
 from publisher.mutations.messages import OutgoingMessage
 
 if TYPE_CHECKING:
@@ -37,7 +47,7 @@ if TYPE_CHECKING:
 
     from cdc_common.messages.raw import RepairKind, SnapshotKind
     from cdc_common.messages.repairs import RepairStep
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 MESSAGING_VERSION = VERSION_50  # holds the local deletion times of all versions
 _HAS_PARTITION_DELETION, _HAS_STATIC_ROW, _HAS_ROW_ESTIMATE = 0x04, 0x08, 0x10

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool
     from publisher.snapshot.records import Record, Records
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 RECORD_SECONDS = 1.0
 _WAIT_SECONDS = 0.2

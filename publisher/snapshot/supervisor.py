@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from publisher.settings import Settings
-    from publisher.snapshot.cluster import Together
+    from publisher.snapshot.cluster import SnapshotGroup
     from publisher.snapshot.records import Records
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 RETRY_SECONDS = 10.0
 FOLLOW_SECONDS = 5.0
@@ -53,7 +53,7 @@ class Supervisor:
     """One worker runs at a time. Times are of the monotonic clock, in seconds."""
 
     def __init__(
-        self, settings: Settings, records: Records, together: Together, read_hosts: Callable[[], Sequence[UUID]]
+        self, settings: Settings, records: Records, together: SnapshotGroup, read_hosts: Callable[[], Sequence[UUID]]
     ) -> None:
         """`read_hosts`: the hosts that a snapshot expects now."""
         self._settings = settings

@@ -17,7 +17,7 @@ from cdc_common.messages.tables import DIGEST_SIZE, TABLE_ID_SIZE, from_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 
 class SchemaTimes:

@@ -78,7 +78,7 @@ class MissingSchemas:
             f"None is needed: the publisher looks for it for {SCHEMA_WAIT_SECONDS:.0f} s.",
         )
         if table is None:
-            name = self._schema.name_in_log(table_id, str(UUID(bytes=table_id)))
+            name = self._schema.switches.names.get(table_id, str(UUID(bytes=table_id)))
             self._waiting.begin(table_id, name, problem, monotonic())
         else:
             self._problems.wait(table, problem)
@@ -133,6 +133,6 @@ class MissingSchemas:
         log.warning(
             "skipping mutations of a dropped table",
             code=Code.SCHEMA_UNKNOWN.text,
-            table=self._schema.name_in_log(table_id),
+            table=self._schema.switches.names.get(table_id, "unknown"),
             table_id=table_id.hex(),
         )

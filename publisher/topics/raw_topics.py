@@ -21,7 +21,7 @@ from cdc_common.messages.raw import RAW_SCHEMA
 from publisher import state_files
 from publisher.inflight import PendingMessages
 from publisher.kafka.table_error import TableError
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from publisher.tables.schema_times import SchemaTimes
 
 if TYPE_CHECKING:

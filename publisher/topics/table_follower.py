@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cassandra_storage.formats.schema.schema_rows import UnreadableTable
-    from publisher.tables.node_schema import NodeSchema, PublishedTable
+    from publisher.tables.node_schema import NodeSchema
+    from publisher.tables.published_table import PublishedTable
     from publisher.topics.raw_topics import FoundTopic, RawTopic, RawTopics
     from publisher.topics.server_calls import ServerCalls
     from publisher.topics.table_problems import TableProblems
@@ -66,7 +67,7 @@ class TableFollower:
         """Read the schema if it has changed, and open the raw topics of the node's tables, with their marks; True if it
         has changed.
         """
-        has_changed = self._schema.follow()
+        has_changed = self._schema.read_changes()
         current = self._schema.current_tables()
         self._update_waiting({table.id for table in current}, self._schema.unreadable_tables())
         for table in current:
@@ -239,7 +240,7 @@ class TableFollower:
         """
         yield from self._read_requests()
         for table_id, lost_at in self._raw_topics.requests.items():
-            known = self._schema.requested_at(table_id)
+            known = self._schema.marks.requested_at(table_id)
             if self._schema.note_request(table_id, lost_at):
                 yield from self._clear_mark(table_id, known)
         for table in self._schema.current_tables():

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from publisher.inflight import InFlight
     from publisher.kafka.sender import Sender
     from publisher.log.position import Positions
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
     from publisher.topics.raw_topics import RawTopics
     from publisher.topics.waiting import WaitingTables
 

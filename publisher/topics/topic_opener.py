@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
     from publisher.topics.raw_topics import FoundTopic, RawTopics
 
 

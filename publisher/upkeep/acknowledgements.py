@@ -8,7 +8,7 @@ import structlog
 
 if TYPE_CHECKING:
     from publisher.log.position import Positions
-    from publisher.parts import KafkaSide
+    from publisher.parts import KafkaParts
     from publisher.progress import Progress
     from publisher.topics.table_problems import TableProblems
     from publisher.topics.waiting import WaitingTables
@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 class Acknowledgements:
     """A position is reached once all messages before it are acknowledged."""
 
-    def __init__(self, kafka: KafkaSide, positions: Positions, progress: Progress, problems: TableProblems) -> None:
+    def __init__(self, kafka: KafkaParts, positions: Positions, progress: Progress, problems: TableProblems) -> None:
         self._sender = kafka.sender
         self._in_flight = kafka.in_flight
         self._positions = positions

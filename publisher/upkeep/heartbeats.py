@@ -9,13 +9,13 @@ from cdc_common.messages.watermarks import TableWatermark, Watermark
 from publisher.inflight import PendingMessages
 
 if TYPE_CHECKING:
-    from publisher.parts import KafkaSide, NodeSide
+    from publisher.parts import KafkaParts, NodeParts
 
 
 class WatermarkSender:
     """Sends this node's watermark every `seconds`; never if that is 0."""
 
-    def __init__(self, seconds: float, node: NodeSide, kafka: KafkaSide) -> None:
+    def __init__(self, seconds: float, node: NodeParts, kafka: KafkaParts) -> None:
         self._seconds = seconds
         self._node = node
         self._raw_topics = kafka.raw_topics

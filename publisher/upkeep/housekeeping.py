@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from publisher.monitoring.status_collector import StatusCollector
-    from publisher.parts import KafkaSide, NodeSide
+    from publisher.parts import KafkaParts, NodeParts
     from publisher.settings import PublisherSettings
 
 SAVE_SECONDS = 0.2
@@ -32,8 +32,8 @@ class Housekeeping:
     def __init__(
         self,
         settings: PublisherSettings,
-        node: NodeSide,
-        kafka: KafkaSide,
+        node: NodeParts,
+        kafka: KafkaParts,
         status: StatusCollector,
         beat: Callable[[], None],
     ) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.files.segments import SegmentFile
     from publisher.log.space import Space
-    from publisher.parts import NodeSide
+    from publisher.parts import NodeParts
     from publisher.progress import Progress
 
 
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 class SegmentCleanup:
     """Works on cdc_raw and the spool."""
 
-    def __init__(self, cdc_raw: Path, node: NodeSide, progress: Progress, waiting_max_percent: int) -> None:
+    def __init__(self, cdc_raw: Path, node: NodeParts, progress: Progress, waiting_max_percent: int) -> None:
         self._cdc_raw = cdc_raw
         self._waiting_max_percent = waiting_max_percent
         self._node = node

@@ -58,7 +58,7 @@ class Notes:
             _require(session, about, about_id)
             row = NoteRow(about=about, about_id=about_id, text=_checked(text), author=by)
             lookups.added(session, row)
-            lookups.record(session, by, lookups.Deed("add note", None, f"{about.value} {about_id}"))
+            lookups.record(session, by, lookups.Change("add note", None, f"{about.value} {about_id}"))
             return _note(row)
 
         return self._database.write_session(transaction)
@@ -69,7 +69,7 @@ class Notes:
             if row is None:
                 raise not_found("note", note_id, _NOTE_FIX)
             row.text, row.updated_at = _checked(text), now()
-            lookups.record(session, by, lookups.Deed("change note", None, f"{row.about.value} {row.about_id}"))
+            lookups.record(session, by, lookups.Change("change note", None, f"{row.about.value} {row.about_id}"))
             return _note(row)
 
         return self._database.write_session(transaction)
@@ -80,7 +80,7 @@ class Notes:
             if row is None:
                 raise not_found("note", note_id, _NOTE_FIX)
             session.delete(row)
-            lookups.record(session, by, lookups.Deed("remove note", None, f"{row.about.value} {row.about_id}"))
+            lookups.record(session, by, lookups.Change("remove note", None, f"{row.about.value} {row.about_id}"))
 
         self._database.write_session(transaction)
 
@@ -111,7 +111,7 @@ class Tags:
             _require(session, about, about_id)
             if not session.scalar(_tag(name, about, about_id)):
                 session.add(TagRow(name=name, about=about, about_id=about_id))
-                lookups.record(session, by, lookups.Deed("add tag", None, f"{about.value} {about_id}", name))
+                lookups.record(session, by, lookups.Change("add tag", None, f"{about.value} {about_id}", name))
 
         self._database.write_session(transaction)
 
@@ -122,7 +122,7 @@ class Tags:
             row = session.scalar(_tag(name, about, about_id))
             if row is not None:
                 session.delete(row)
-                lookups.record(session, by, lookups.Deed("remove tag", None, f"{about.value} {about_id}", name))
+                lookups.record(session, by, lookups.Change("remove tag", None, f"{about.value} {about_id}", name))
 
         self._database.write_session(transaction)
 
@@ -147,7 +147,7 @@ class Refreshes:
             lookups.refuse_if_there(session.scalar(open_), "unfinished refresh of", f"{namespace}/{source}")
             refresh = RefreshRow(source=row, reason=reason, requested_by=by)
             lookups.added(session, refresh)
-            lookups.record(session, by, lookups.Deed("request refresh", namespace, f"{namespace}/{source}", reason))
+            lookups.record(session, by, lookups.Change("request refresh", namespace, f"{namespace}/{source}", reason))
             return _refresh(refresh)
 
         return self._database.write_session(transaction)
@@ -166,7 +166,7 @@ class Refreshes:
             lookups.record(
                 session,
                 by,
-                lookups.Deed("update refresh", view.namespace, f"{view.namespace}/{view.source}", status.value),
+                lookups.Change("update refresh", view.namespace, f"{view.namespace}/{view.source}", status.value),
             )
             return view
 

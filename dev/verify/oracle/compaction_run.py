@@ -44,7 +44,7 @@ from dev.verify.oracle.sstable_run import FORMS, make_cluster, write_sstables
 from dev.verify.oracle.type_values import KEYSPACE
 from dev.verify.oracle.versions import Judged, judge_all, make_parser, print_progress
 from publisher.snapshot.messages import MESSAGING_VERSION, RowImages, SnapshotOrigin
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from tests.support.cassandra_storage.split_parts import joined
 from tests.support.workload.workload import Workload
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.partition_update import UpdateKind
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cassandra_storage.formats.sstable.merge import MergedPartition
-    from dev.verify.oracle.described import Said
+    from dev.verify.oracle.described import Described
 
     Report = Callable[[str], None]
     _Held = tuple[MergedPartition, list[Row | RangeTombstone]]
@@ -164,7 +164,7 @@ def without_nothing(said: Iterator[str]) -> Iterator[str]:
         yield shown
 
 
-def _without_old_deletions(row: Said, active: list[int]) -> Said | None:
+def _without_old_deletions(row: Described, active: list[int]) -> Described | None:
     """The row without deletions that are not newer than `active`, or than its own; None if nothing is left."""
     deletion = active
     if active != _LIVE:

@@ -22,7 +22,7 @@ from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.rows.mutation import read_mutation
 from dev.local_stack.process.paths import run_folder
 from dev.verify.fuzz.mutate import mutated
-from dev.verify.oracle.described import Said, compact, described
+from dev.verify.oracle.described import Described, compact, described
 from dev.verify.oracle.java_child import JvmDiedError
 from dev.verify.oracle.judge import Tally, first_difference, normalised
 
@@ -134,7 +134,7 @@ class DamageJudge:
         return found, False
 
 
-def _text(said: Said) -> str:
+def _text(said: Described) -> str:
     """The same for what means the same."""
     return compact(normalised(json.loads(compact(said))))
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.rows.row import ColumnData, Row
     from cassandra_storage.formats.rows.unfiltered import Marker
 
-Said = dict[str, Any]
+Described = dict[str, Any]
 
 compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def described(update: PartitionUpdate) -> Said:
+def described(update: PartitionUpdate) -> Described:
     return {
         "table": update.table.qualified_name,
         "key": update.partition_key.hex(),
@@ -31,13 +31,13 @@ def described(update: PartitionUpdate) -> Said:
     }
 
 
-def plain(updates: Iterable[PartitionUpdate]) -> list[Said]:
+def plain(updates: Iterable[PartitionUpdate]) -> list[Described]:
     """Return the updates as JSON returns them, comparable with what Cassandra said."""
-    found: list[Said] = json.loads(compact([described(update) for update in updates]))
+    found: list[Described] = json.loads(compact([described(update) for update in updates]))
     return found
 
 
-def described_row(row: Row) -> Said:
+def described_row(row: Row) -> Described:
     return {
         "clustering": _values(row.clustering),
         "liveness": row.liveness,

@@ -14,7 +14,7 @@ from cassandra_storage.formats.errors import FormatError, UnknownTableError
 from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TIMESTAMP
 from cassandra_storage.formats.rows.mutation import read_mutation, split_mutation
 from cassandra_storage.formats.rows.row import Cell
-from dev.verify.oracle.described import Said, compact, described
+from dev.verify.oracle.described import Described, compact, described
 from tests.support.cassandra_storage.split_parts import joined
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def events_of(path: Path, keys: Mapping[str, bytes]) -> Iterator[tuple[CommitLog
 
 def _compare(where: str, entry: CommitLogEntry, updates: tuple[PartitionUpdate, ...], line: str, tally: Tally) -> None:
     """The texts are nearly always the same; where not, what they mean."""
-    ours: Said = {
+    ours: Described = {
         "position": entry.end_position,
         "size": len(entry.mutation),
         "updates": [described(update) for update in updates],
@@ -160,7 +160,7 @@ def _compare(where: str, entry: CommitLogEntry, updates: tuple[PartitionUpdate, 
         tally.differ(f"{where}: {difference}")
 
 
-def _parsed(line: str) -> Said:
+def _parsed(line: str) -> Described:
     try:
         said = json.loads(line)
     except ValueError:
@@ -168,7 +168,7 @@ def _parsed(line: str) -> Said:
     return said if isinstance(said, dict) else {"unreadable": line}
 
 
-def normalised(said: Said) -> Said:
+def normalised(said: Described) -> Described:
     """3.11 keeps a mutation's updates in no order. What deletes nothing is LIVE, and LIVE without cells is nothing:
     Cassandra keeps both where bytes had them.
     """

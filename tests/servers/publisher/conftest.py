@@ -42,7 +42,7 @@ def registry_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def kafka_side(kafka: KafkaBroker, registry_url: str, topic_prefix: str) -> dict[str, object]:
+def kafka_parts(kafka: KafkaBroker, registry_url: str, topic_prefix: str) -> dict[str, object]:
     """Settings: the tests' broker and registry, and topics of the test's own."""
     return {
         "kafka.bootstrap_servers": kafka.bootstrap_servers,
@@ -60,7 +60,7 @@ def own_cluster(tmp_path: Path) -> Iterator[Callable[..., CassandraCluster]]:
 
 @pytest.fixture
 def publisher(
-    cassandra: CassandraCluster, cql: Session, kafka_side: dict[str, object], tmp_path: Path
+    cassandra: CassandraCluster, cql: Session, kafka_parts: dict[str, object], tmp_path: Path
 ) -> Iterator[PublisherProcess]:
     """Not started yet; it starts after the data of other tests, whose tables may be dropped."""
     folder = cassandra.nodes[0].cdc_raw
@@ -68,7 +68,7 @@ def publisher(
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     skip_present_log(folder, state, cql)
-    process = PublisherProcess(settings_beside(cassandra, state) | kafka_side, tmp_path)
+    process = PublisherProcess(settings_beside(cassandra, state) | kafka_parts, tmp_path)
     yield process
     process.kill()
 

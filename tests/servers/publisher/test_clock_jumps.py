@@ -70,7 +70,7 @@ def test_the_publishers_clock_jumps(
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(600)
-def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_path: Path) -> None:
+def test_the_nodes_clock_jumps(kafka_parts: dict[str, object], sent: SentBy, tmp_path: Path) -> None:
     """Segments are named by the node's clock: it is set while the node runs, and the next start uses the new time."""
     ahead = tmp_path / "ahead"
     environment = {"LD_PRELOAD": str(compiled_shim(tmp_path)), "CLOCK_AHEAD": str(ahead)}
@@ -101,7 +101,7 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
     with connect([node.address], node.port) as client:
         client.execute("CREATE KEYSPACE moved WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         client.execute("CREATE TABLE moved.t (id int PRIMARY KEY, v text) WITH cdc = true")
-    publisher = PublisherProcess(settings_beside(cluster, tmp_path / "state") | settings | kafka_side, tmp_path)
+    publisher = PublisherProcess(settings_beside(cluster, tmp_path / "state") | settings | kafka_parts, tmp_path)
     try:
         publisher.start()
         for jump in (-DAY, 2 * DAY, 0.0):

@@ -37,8 +37,8 @@ def node(own_cluster: Callable[..., CassandraCluster]) -> CassandraNode:
 
 
 @pytest.fixture
-def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path) -> PublisherProcess:
-    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_side
+def publisher(node: CassandraNode, kafka_parts: dict[str, object], tmp_path: Path) -> PublisherProcess:
+    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_parts
     settings |= {"node.commitlog_directory": node.commitlog, "node.commitlog_segment_mib": SEGMENT_MIB}
     return PublisherProcess(settings, tmp_path)
 

@@ -65,8 +65,8 @@ def session(node: CassandraNode) -> Iterator[Session]:
 
 
 @pytest.fixture
-def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
-    process = PublisherProcess(settings_beside(node.cluster, tmp_path / "state") | kafka_side, tmp_path)
+def publisher(node: CassandraNode, kafka_parts: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
+    process = PublisherProcess(settings_beside(node.cluster, tmp_path / "state") | kafka_parts, tmp_path)
     yield process
     process.kill()
 

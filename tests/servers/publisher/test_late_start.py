@@ -64,10 +64,10 @@ class Load:
 
 
 def test_all_that_was_written_comes_out_and_writes_are_accepted_again(
-    node: CassandraNode, kafka_side: dict[str, object], sent: SentBy, tmp_path: Path
+    node: CassandraNode, kafka_parts: dict[str, object], sent: SentBy, tmp_path: Path
 ) -> None:
     is_flushed = node.cluster.release.startswith("3.")
-    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_side
+    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_parts
     if is_flushed:  # what 3.11 does not tell
         settings |= {
             "node.commitlog_directory": node.commitlog,

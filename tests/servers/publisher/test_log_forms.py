@@ -42,7 +42,7 @@ def cluster() -> Iterator[CassandraCluster]:
 @pytest.mark.exhaustive
 def test_a_log_that_is_compressed_and_then_encrypted(
     cluster: CassandraCluster,
-    kafka_side: dict[str, object],
+    kafka_parts: dict[str, object],
     tmp_path: Path,
     sent: Callable[..., list[Sent]],
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_log_that_is_compressed_and_then_encrypted(
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     settings = {
-        **kafka_side,
+        **kafka_parts,
         "publisher.keystore": keystore,
         "publisher.keystore_password": PASSWORD,
         "publisher.allow_plaintext_downstream": True,

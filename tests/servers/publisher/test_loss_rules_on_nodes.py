@@ -48,10 +48,10 @@ def cluster(tmp_path: Path) -> Iterator[CassandraCluster]:
 
 
 @pytest.fixture
-def publisher(cluster: CassandraCluster, kafka_side: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
+def publisher(cluster: CassandraCluster, kafka_parts: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
     """Beside the node of the datacenter `cdc`; not started."""
     own = {"node.cdc_raw_directory": cluster.cdc_nodes[0].cdc_raw}
-    process = PublisherProcess(settings_beside(cluster, tmp_path / "state") | kafka_side | own, tmp_path)
+    process = PublisherProcess(settings_beside(cluster, tmp_path / "state") | kafka_parts | own, tmp_path)
     yield process
     process.kill()
 

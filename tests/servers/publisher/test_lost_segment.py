@@ -39,14 +39,14 @@ def insert(client: CqlClient, keys: range) -> None:
 def test_a_snapshot_brings_what_was_in_it(
     own_cluster: Callable[..., CassandraCluster],
     kafka: KafkaBroker,
-    kafka_side: dict[str, object],
+    kafka_parts: dict[str, object],
     topic_prefix: str,
     tmp_path: Path,
 ) -> None:
     cluster = own_cluster(options=CassandraOptions(commitlog_segment_mib=1, commitlog_sync_period_ms=SYNC_PERIOD_MS))
     [node] = cluster.nodes
     assert node.cdc_raw is not None
-    publisher = publisher_beside(node, cluster, kafka_side, tmp_path / "publisher")
+    publisher = publisher_beside(node, cluster, kafka_parts, tmp_path / "publisher")
     with connect(CassandraSettings(contact_points=[node.address], port=node.port), only=node.address) as client:
         create_keyspace(client, FillerSettings(), read_node(client))
     settings = Settings(

@@ -43,7 +43,7 @@ def pair(own_cluster: Callable[..., CassandraCluster]) -> CassandraCluster:
 
 
 @pytest.fixture
-def beside(kafka_side: dict[str, object], tmp_path: Path) -> Iterator[Callable[[CassandraNode], PublisherProcess]]:
+def beside(kafka_parts: dict[str, object], tmp_path: Path) -> Iterator[Callable[[CassandraNode], PublisherProcess]]:
     """Makes a publisher beside a node; the last one is killed at the end."""
     made: list[PublisherProcess] = []
 
@@ -51,7 +51,7 @@ def beside(kafka_side: dict[str, object], tmp_path: Path) -> Iterator[Callable[[
         settings = settings_beside(node.cluster, tmp_path / "state") | {
             "cassandra.contact_points": node.address,
             "node.cdc_raw_directory": node.cdc_raw,
-            **kafka_side,
+            **kafka_parts,
         }
         made.append(PublisherProcess(settings, tmp_path))
         return made[-1]

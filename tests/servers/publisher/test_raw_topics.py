@@ -16,7 +16,7 @@ from cdc_common.settings import KafkaSettings
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Refusal, Sender
 from publisher.kafka.topic_admin import TopicAdmin
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import RawTopics, RegistryIds, send_to_all_raw_partitions
 from stream_runtime.kafka import send_all
 from stream_runtime.records import Message

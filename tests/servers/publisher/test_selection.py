@@ -85,7 +85,7 @@ def test_a_table_that_is_taken_in_again_has_a_hole_which_is_marked_once(
         return schema
 
     first = start("ks.b")
-    assert (set(first.published), first.excluded, first.excluded_names()) == ({kept}, {left}, ["ks.b"])
+    assert (set(first.published), first.roles.excluded, first.excluded_names()) == ({kept}, {left}, ["ks.b"])
     assert left in first.ignored
     since = start().published[left].needs_snapshot_since
     assert since > 1_700_000_000_000_000

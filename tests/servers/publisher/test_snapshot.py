@@ -142,13 +142,13 @@ def test_counters_come_once(
 def test_two_nodes_take_one_snapshot_together(
     own_cluster: Callable[..., CassandraCluster],
     kafka: KafkaBroker,
-    kafka_side: dict[str, object],
+    kafka_parts: dict[str, object],
     topic_prefix: str,
     tmp_path: Path,
 ) -> None:
     options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
     cluster = own_cluster(nodes=2, options=options)
-    publishers = [publisher_beside(node, cluster, kafka_side, tmp_path / node.name) for node in cluster.nodes]
+    publishers = [publisher_beside(node, cluster, kafka_parts, tmp_path / node.name) for node in cluster.nodes]
     records = [Records(tmp_path / node.name / "state") for node in cluster.nodes]
     settings = CassandraSettings(contact_points=[cluster.nodes[0].address], port=cluster.nodes[0].port)
     with connect(settings, only=cluster.nodes[0].address) as client:

@@ -62,8 +62,8 @@ def client(node: CassandraNode) -> Iterator[cql_client.CqlClient]:
 
 
 @pytest.fixture
-def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
-    process = publisher_beside(node, node.cluster, kafka_side | {"kafka.raw_partitions": 2}, tmp_path / "publisher")
+def publisher(node: CassandraNode, kafka_parts: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
+    process = publisher_beside(node, node.cluster, kafka_parts | {"kafka.raw_partitions": 2}, tmp_path / "publisher")
     yield process
     process.kill()
 

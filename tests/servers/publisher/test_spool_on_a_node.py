@@ -70,9 +70,9 @@ def status(publisher: PublisherProcess) -> dict[str, Any]:
 
 
 @pytest.fixture
-def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
+def publisher(node: CassandraNode, kafka_parts: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
     """Not started yet."""
-    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_side | {"publisher.on_full": "spool"}
+    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_parts | {"publisher.on_full": "spool"}
     process = PublisherProcess(settings, tmp_path)
     yield process
     process.kill()

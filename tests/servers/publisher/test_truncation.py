@@ -35,8 +35,8 @@ def node(request: pytest.FixtureRequest, own_cluster: Callable[..., CassandraClu
 
 
 @pytest.fixture
-def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path) -> PublisherProcess:
-    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_side
+def publisher(node: CassandraNode, kafka_parts: dict[str, object], tmp_path: Path) -> PublisherProcess:
+    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_parts
     settings |= {"node.commitlog_directory": node.commitlog, "node.commitlog_segment_mib": SEGMENT_MIB}
     settings |= {"publisher.drop_seconds": 0, "materializer.truncate_seconds": 1}
     return PublisherProcess(settings, tmp_path)

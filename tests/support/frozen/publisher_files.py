@@ -190,8 +190,8 @@ def _schema_with_content(file: Path) -> NodeSchema:
     """A table, and one of everything that is stored beside it."""
     schema = _schema(file)
     table_id = TABLE.id.bytes
-    schema._marks.load({"need_snapshot": {table_id.hex(): WRITTEN_US}, "requested": {table_id.hex(): WRITTEN_US + 1}})
-    schema._switches.load({table_id.hex(): [SEGMENT, 4096, SEGMENT + 1, WRITTEN_US]})
+    schema.marks.load({"need_snapshot": {table_id.hex(): WRITTEN_US}, "requested": {table_id.hex(): WRITTEN_US + 1}})
+    schema.switches.load({table_id.hex(): [SEGMENT, 4096, SEGMENT + 1, WRITTEN_US]})
     schema._dropped_columns.load({table_id.hex(): {"old": True}})
     times: dict[str, Any] = {name: {table_id.hex(): WRITTEN_US // 1000} for name in ("truncated", "dropped", "sent")}
     places = {table_id.hex(): [*END.position]}
@@ -205,8 +205,8 @@ def _schema_meaning(schema: NodeSchema) -> Any:  # noqa: ANN401 - JSON
     return {
         "tables": {table_id.hex(): json.loads(tables.to_json(table)) for table_id, table in schema.tables.items()},
         "cdc": [table.cdc for table in schema.tables.values()],
-        **schema._marks.to_json(),
-        "switched_off": schema._switches.to_json(),
+        **schema.marks.to_json(),
+        "switched_off": schema.switches.to_json(),
         "dropped_columns": schema._dropped_columns.to_json(),
         "row_ends": schema.row_ends.to_json(),
         "were_published": sorted(table_id.hex() for table_id in schema._were_published),

@@ -23,7 +23,7 @@ from publisher.snapshot import merged_table
 from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.messages import RowImages, SnapshotOrigin
 from publisher.snapshot.sending import PartitionSender
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 from tests.support.cassandra_storage import sstable_builder
 

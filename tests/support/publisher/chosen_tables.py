@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 from cdc_common.messages import tables as table_messages
 from publisher.mutations.native_splitter import NativeSplitter
+from publisher.tables.as_written import TablesAsWritten
 from publisher.tables.cdc_switches import CdcSwitches
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
+from publisher.tables.roles import Roles
 from publisher.tables.row_ends import LogSegments, RowEnds
 from publisher.topics.raw_topics import RawTopic
 from publisher.topics.waiting import WaitingTables
@@ -48,31 +50,20 @@ class ChosenTables:
             )
             for table_id in published
         }
-        self.excluded = set(excluded)
-        self.filler_ids = set(filler)
+        self.roles = Roles({}, set(excluded), set(filler), {})
         self.ignored = known.keys() - published - filler
         self.closed = set(closed)
+        self.as_written = TablesAsWritten()
+        self.as_written.set_tables(known, {})
         self.row_ends = RowEnds(LogSegments())
-        self._switches = CdcSwitches(int)
-        self._switches.load({table_id.hex(): [*end, end[0], 0] for table_id, end in ends.items()})
-
-    def in_doubt(self, _messaging_version: int) -> frozenset[bytes]:
-        return frozenset()
-
-    def unpublished_in(self, segment: int) -> dict[bytes, bool]:
-        return self._switches.unpublished_in(segment)
+        self.switches = CdcSwitches(int)
+        self.switches.load({table_id.hex(): [*end, end[0], 0] for table_id, end in ends.items()})
 
     def find_open(self, table: PublishedTable) -> RawTopic | None:
         return None if table.id in self.closed else RawTopic(table, topic_of(table.id), 1, SCHEMA_ID)
 
-    def tables_for(self, _mutation: bytes, _messaging_version: int) -> Mapping[bytes, TableMetadata]:
-        return self.tables
-
     def published_as(self, table: TableMetadata) -> PublishedTable | None:
         return self.published.get(table.id.bytes)
-
-    def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
-        return self._switches.is_published_at(table_id, segment, position)
 
     def schema(self) -> NodeSchema:
         return cast("NodeSchema", self)

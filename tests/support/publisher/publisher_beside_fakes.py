@@ -21,7 +21,7 @@ from publisher.log.tail import SegmentTails
 from publisher.loop import Publisher
 from publisher.monitoring.status_collector import StatusCollector
 from publisher.mutations.quarantine import open_quarantine
-from publisher.parts import KafkaSide, NodeSide
+from publisher.parts import KafkaParts, NodeParts
 from publisher.progress import Progress
 from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.records import Records
@@ -207,7 +207,7 @@ class PublisherBesideFakes:
         )
         self.schema.load()
         self.waiting = WaitingTables.load(folder / "waiting.json", self.positions)
-        self.node = NodeSide(
+        self.node = NodeParts(
             host_id=HOST.bytes,
             schema=self.schema,
             tails=SegmentTails(self.cdc_raw, self.positions, spool=spool),
@@ -227,7 +227,7 @@ class PublisherBesideFakes:
         )
         ids = RegistryIds(folder / "registry.json", "http://registry", cast("Any", self.registry.connect))
         self.publisher = Publisher(
-            own, self.node, KafkaSide(kafka, RawTopics("cdc", "test", kafka, kafka, ids)), self.status, lambda: None
+            own, self.node, KafkaParts(kafka, RawTopics("cdc", "test", kafka, kafka, ids)), self.status, lambda: None
         )
 
     def next_segment(self) -> None:

@@ -19,7 +19,7 @@ from publisher.log.tail import SegmentTails
 from publisher.loop import Publisher
 from publisher.monitoring.status_collector import StatusCollector
 from publisher.mutations.quarantine import open_quarantine
-from publisher.parts import KafkaSide, NodeSide
+from publisher.parts import KafkaParts, NodeParts
 from publisher.progress import Progress
 from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.records import Records
@@ -74,7 +74,7 @@ class PublisherWithoutKafka:
         sender = Sender(kafka)
         self.spool = open_spool(own, HOST)
         self.positions = Positions(folder / "position.json", HOST)
-        node_side = NodeSide(
+        node_parts = NodeParts(
             host_id=HOST.bytes,
             schema=NodeSchema(folder / "schema.json", self.run_query, ("cdc_filler", "filler")),
             tails=SegmentTails(cdc_raw, self.positions, spool=self.spool),
@@ -88,13 +88,13 @@ class PublisherWithoutKafka:
             settle_seconds=30.0,
         )
         self.status = StatusCollector(
-            NodeSettings(cdc_raw_directory=cdc_raw), node_side, sender, Progress(time.monotonic())
+            NodeSettings(cdc_raw_directory=cdc_raw), node_parts, sender, Progress(time.monotonic())
         )
         self.seen: list[Status] = []
         self.admin = TopicAdmin(kafka)
         ids = RegistryIds(folder / "registry.json", "http://registry", cast("Any", None))
-        kafka_side = KafkaSide(sender, RawTopics("cdc", "test", cast("Any", self), sender, ids))
-        self.publisher = Publisher(own, node_side, kafka_side, self.status, beat=lambda: None)
+        kafka_parts = KafkaParts(sender, RawTopics("cdc", "test", cast("Any", self), sender, ids))
+        self.publisher = Publisher(own, node_parts, kafka_parts, self.status, beat=lambda: None)
 
     def run_query(self, query: str) -> list[dict[str, Any]]:
         """The node's answer: it has no tables, unless some are given."""

@@ -21,7 +21,7 @@ from publisher.snapshot.node import Published
 from publisher.snapshot.records import Record, Records, new_record
 from publisher.snapshot.run import SnapshotRun
 from publisher.snapshot.worker import CancelledError, PausedError, StoppedError
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 
 if TYPE_CHECKING:

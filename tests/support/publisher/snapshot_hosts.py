@@ -7,10 +7,10 @@ from uuid import UUID
 
 from cdc_common.node.snapshot_rows import SnapshotRows
 from publisher.settings import PublisherSettings, Settings
-from publisher.snapshot.cluster import Together, tell_hosts
+from publisher.snapshot.cluster import SnapshotGroup, tell_hosts
 from publisher.snapshot.records import Record, Records
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, Supervisor
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from tests.support.materializer.table_writes import MIXED
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Host:
         self.workers: list[Worker] = []
         self._rows = SnapshotRows(rows.read, rows.write, "cdc_filler")
         self._host_id = host_id
-        self.together = Together(self._rows, self.records, host_id)
+        self.together = SnapshotGroup(self._rows, self.records, host_id)
         self.supervisor = Supervisor(Settings(publisher=own), self.records, self.together, lambda: hosts or (host_id,))
         self.now = 100.0
 

@@ -128,7 +128,7 @@ class Writes:
 
 
 def publisher_beside(
-    node: CassandraNode, cluster: CassandraCluster, kafka_side: dict[str, object], folder: Path
+    node: CassandraNode, cluster: CassandraCluster, kafka_parts: dict[str, object], folder: Path
 ) -> PublisherProcess:
     folder.mkdir()
     own = {
@@ -137,4 +137,4 @@ def publisher_beside(
         "publisher.nodetool": ",".join(node.nodetool_command()),
         "publisher.snapshot_max_mib_per_second": 0,
     }
-    return PublisherProcess(settings_beside(cluster, folder / "state") | kafka_side | own, folder)
+    return PublisherProcess(settings_beside(cluster, folder / "state") | kafka_parts | own, folder)

@@ -8,7 +8,7 @@ from cassandra_storage.formats.errors import FormatError
 from cdc_common.messages import raw, tables
 from publisher.mutations.messages import Origin, split_into_messages
 from publisher.mutations.native_splitter import prepared_table
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from tests.support.cassandra_storage.segment_builder import entry
 
 if TYPE_CHECKING:

@@ -218,12 +218,12 @@ class Failing:
 
 def query_fails(world: World) -> None:
     schema = world.it.schema
-    schema._run_query = Failing(refused("no such table", Code.CASSANDRA_QUERY), schema._run_query)
+    schema._reader._run_query = Failing(refused("no such table", Code.CASSANDRA_QUERY), schema._reader._run_query)
 
 
 def node_is_away_for_a_while(world: World) -> None:
     schema = world.it.schema
-    schema._run_query = Failing(refused("no answer", Code.CASSANDRA_UNREACHABLE), schema._run_query, 2)
+    schema._reader._run_query = Failing(refused("no answer", Code.CASSANDRA_UNREACHABLE), schema._reader._run_query, 2)
 
 
 def kafka_is_away_for_a_while(world: World) -> None:

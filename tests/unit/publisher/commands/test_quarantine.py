@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from publisher.inflight import PendingMessages
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 ORIGIN = Origin(bytes(range(16)), 7, "CommitLog-7-7.log", VERSION_40, 1234)
 AT = 1_700_000_000_000  # ms

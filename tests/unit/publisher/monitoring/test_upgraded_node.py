@@ -9,7 +9,7 @@ from cdc_common.clients.cassandra import read_node
 from cdc_common.settings import NodeSettings
 from publisher.losses.loss_watch import LossWatch
 from publisher.monitoring.status_collector import StatusCollector
-from publisher.parts import NodeSide
+from publisher.parts import NodeParts
 from publisher.progress import Progress
 from publisher.settings import Settings
 from publisher.topics.waiting import WaitingTables
@@ -36,10 +36,10 @@ def test_after_3_11_the_commit_log_does_not_count_and_the_node_reports_its_setti
     schema, sender, tails, quarantine, spool, disposal, snapshots = (mock.MagicMock() for _ in range(7))
     positions = mock.Mock(clock=0)
     waiting = WaitingTables(tmp_path / "waiting.json")
-    node_side = NodeSide(
+    node_parts = NodeParts(
         bytes(16), schema, tails, positions, quarantine, spool, disposal, watch, snapshots, waiting, 30.0
     )
-    collector = StatusCollector(own, node_side, sender, Progress(0.0))
+    collector = StatusCollector(own, node_parts, sender, Progress(0.0))
     assumed_segment = 32 * MIB  # of those in the commit log's folder
     space = collector.collect(0.0)
     assert (space.used, space.full_at) == (MIB + assumed_segment, GIVEN_MIB * MIB - assumed_segment)

@@ -486,7 +486,7 @@ def test_a_drop_in_the_log_is_the_end(node: Node, table: str | None, *, is_seen_
         node.rows.drop("ks", "a")
         node.schema.refresh()
         assert node.schema.row_ends.pending[node.table_id].position == (NEWEST, LAST_POSITION)
-    node.schema.follow_log(drop_mutation(table, dropped_at), VERSION_40, 6, 100)
+    node.schema.note_mutation(drop_mutation(table, dropped_at), VERSION_40, 6, 100)
     assert node.schema.row_ends.pending[node.table_id].position == (6, 100)
     assert node.schema.row_ends.first_needed_segment is None  # nothing of it is sent again
     if not is_seen_in_schema_first:
@@ -497,7 +497,7 @@ def test_a_drop_in_the_log_is_the_end(node: Node, table: str | None, *, is_seen_
     assert node.kinds() == [("drop", 6, 100)]
     node.acknowledge()
     node.restart()
-    node.schema.follow_log(drop_mutation(table, dropped_at), VERSION_40, 6, 100)  # read again after a crash
+    node.schema.note_mutation(drop_mutation(table, dropped_at), VERSION_40, 6, 100)  # read again after a crash
     assert not node.schema.row_ends.pending
 
 
@@ -514,7 +514,7 @@ def test_a_drop_that_the_log_does_not_show_ends_with_the_newest_segment(node: No
 
 def test_a_drop_waits_for_other_publishers_but_not_for_its_own_next_table(node: Node) -> None:
     node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60)
-    node.schema.follow_log(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
+    node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
     node.ends.note_read(6, 100)
     finish(node.ends.send_due())
     assert not node.sent
@@ -524,7 +524,7 @@ def test_a_drop_waits_for_other_publishers_but_not_for_its_own_next_table(node: 
 
 def test_a_clock_that_is_set_back_does_not_hold_a_drop_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60)
-    node.schema.follow_log(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
+    node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
     node.ends.note_read(6, 100)
     monkeypatch.setattr("publisher.sending.row_end_sender.time_ns", lambda: time_ns() - 3600 * 10**9)
     finish(node.ends.send_due())
@@ -534,14 +534,14 @@ def test_a_clock_that_is_set_back_does_not_hold_a_drop_up(node: Node, monkeypatc
 def test_an_alter_that_writes_the_tables_row_again_is_no_drop(node: Node) -> None:
     """Its mutation deletes the row that was there before."""
     now = time_ns() // 1000
-    node.schema.follow_log(drop_mutation("a", now, {"id": Cell(now + 1, node.table_id)}), VERSION_40, 6, 100)
+    node.schema.note_mutation(drop_mutation("a", now, {"id": Cell(now + 1, node.table_id)}), VERSION_40, 6, 100)
     assert not node.schema.row_ends.pending
 
 
 def test_an_old_drop_in_a_backlog_is_of_a_former_table(node: Node) -> None:
     node.rows.alter("ks", "a", altered_at=2_000)
     node.schema.refresh()
-    node.schema.follow_log(drop_mutation("a", 1_999), VERSION_40, 6, 100)
+    node.schema.note_mutation(drop_mutation("a", 1_999), VERSION_40, 6, 100)
     assert not node.schema.row_ends.pending
 
 

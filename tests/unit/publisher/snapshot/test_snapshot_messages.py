@@ -21,7 +21,7 @@ from cdc_common.messages.raw import decode, encode
 from cdc_common.messages.snapshots import HOST_STATES, SnapshotStep, decode_step
 from materializer.records import RawRecord
 from publisher.snapshot.messages import RowImages, SnapshotOrigin, make_step
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from tests.support.materializer.fold_checks import NEVER_PURGE, TIMESTAMPS, record
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TableWriter, int_bytes

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from publisher.tables.node_schema import PublishedTable
+    from publisher.tables.published_table import PublishedTable
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ class Log:
 
     def read_switch(self, segment: int, position: int, *, cdc: bool, written_at: int) -> None:
         """The mutation that an ALTER writes."""
-        self.schema.follow_log(alter(self.table_id, cdc=cdc, written_at=written_at), VERSION_40, segment, position)
+        self.schema.note_mutation(alter(self.table_id, cdc=cdc, written_at=written_at), VERSION_40, segment, position)
 
     def is_published(self, segment: int, position: int = 100) -> bool:
         origin = Origin(b"h" * 16, segment, f"CommitLog-7-{segment}.log", VERSION_40, position)
@@ -128,12 +128,12 @@ def test_after_it_is_on_again_all_is_published(log: Log) -> None:
 def test_a_schema_mutation_that_cannot_be_read_changes_nothing(log: Log) -> None:
     log.switch(cdc=False, altered_at=OFF_AT)
     damaged = alter(log.table_id, cdc=False, written_at=OFF_AT)[:-3]
-    log.schema.follow_log(damaged, VERSION_40, LAST - 1, 50)
+    log.schema.note_mutation(damaged, VERSION_40, LAST - 1, 50)
     assert log.is_published(LAST)
 
 
 def test_a_table_of_another_id_is_not_concerned(log: Log) -> None:
     log.switch(cdc=False, altered_at=OFF_AT)
     other = alter(UUID(int=1).bytes, cdc=False, written_at=OFF_AT)
-    log.schema.follow_log(other, VERSION_40, 1, 50)
+    log.schema.note_mutation(other, VERSION_40, 1, 50)
     assert log.is_published(LAST)

@@ -64,7 +64,7 @@ def test_tables_are_sorted_into_published_filler_and_ignored(node: SchemaRows, s
     filler = node.create("cdc_filler", "filler", cdc=True)
     assert schema.refresh()
     assert set(schema.published) == {published}
-    assert schema.filler_ids == {filler}
+    assert schema.roles.filler_ids == {filler}
     assert schema.ignored == ignored
     assert [table.id for table in schema.current_tables()] == [published]
 
@@ -128,31 +128,31 @@ def test_a_table_in_doubt_stays_as_it_was_and_all_others_are_followed(
     monkeypatch.setattr("publisher.tables.half_read.monotonic", lambda: now[0])
     monkeypatch.setattr("publisher.tables.node_schema.sleep", lambda _: pytest.fail("it pauses"))
     known = node.create("ks", "known", cdc=True)
-    schema.follow()
+    schema.read_changes()
     before = schema.published[known]
     hidden, node.columns = node.columns, []
     new = node.create("ks", "new", cdc=True)
     node.columns, missing = [], node.columns
     good = node.create("ks", "good", cdc=True)
-    assert schema.follow()
+    assert schema.read_changes()
     assert schema.published[known] is before
     assert [table.id for table in schema.current_tables()] == [known, good]
     assert not schema.row_ends.pending
-    assert not schema.unreadable
+    assert not schema.unreadable_tables()
     now[0] += HALF_READ_SECONDS / 2
     node.columns += hidden
-    schema.follow()  # the version is the same
-    assert new not in schema.unreadable
+    schema.read_changes()  # the version is the same
+    assert new not in schema.unreadable_tables()
     now[0] += HALF_READ_SECONDS
-    assert schema.follow()
-    assert schema.unreadable.keys() == {new}
+    assert schema.read_changes()
+    assert schema.unreadable_tables().keys() == {new}
     assert schema.published[known] is before
     node.columns += missing
     schema.forget_version()
-    assert schema.follow()
-    assert not schema.unreadable
+    assert schema.read_changes()
+    assert not schema.unreadable_tables()
     questions = len(node.questions)
-    assert not schema.follow()
+    assert not schema.read_changes()
     assert len(node.questions) == questions + 1
 
 
@@ -387,7 +387,7 @@ class TestDroppedUserType:
         return insert(replace(AGAIN, id=UUID(bytes=table_id)), (), {1: "tea"}, value=value, timestamp=OLDER)
 
     def columns(self, schema: NodeSchema, mutation: bytes) -> set[str]:
-        tables = schema.tables_for(mutation, VERSION_3014)
+        tables = schema.as_written.tables_for(mutation, VERSION_3014)
         [update] = read_mutation(mutation, VERSION_3014, tables)
         published = schema.published_as(update.table)
         assert published is not None
@@ -408,7 +408,7 @@ class TestDroppedUserType:
             schema.load()
         schema.refresh()
         assert self.columns(schema, before) == {"a", "v"}
-        assert schema.tables_for(before, VERSION_3014)[table_id].altered_at == 0
+        assert schema.as_written.tables_for(before, VERSION_3014)[table_id].altered_at == 0
         again = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
         again.load()
         again.refresh()
@@ -436,11 +436,12 @@ class TestDroppedUserType:
         self.drop(node)
         schema.refresh()
         mutation = self.frozen(table_id)
-        assert schema.tables_for(mutation, VERSION_3014) is schema.tables
+        assert schema.as_written.tables_for(mutation, VERSION_3014) is schema.tables
 
     def test_what_was_not_known_is_tried(self, node: SchemaRows, schema: NodeSchema, table_id: bytes) -> None:
         self.drop(node)
         schema.refresh()
         before = self.cells(table_id)
         assert self.columns(schema, before) == {"a", "v"}
-        assert schema.tables_for(before, VERSION_40) is schema.tables  # 4.0 and later do not drop such a column
+        # 4.0 and later do not drop such a column
+        assert schema.as_written.tables_for(before, VERSION_40) is schema.tables

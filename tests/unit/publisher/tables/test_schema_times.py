@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cdc_common.messages.tables import canonical, digest, from_json
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import FoundTopic, RawTopics
 from tests.support.materializer.raw_builder import TABLE
 

@@ -87,7 +87,7 @@ class Host:
 
     def mark(self, table_id: bytes, since: int) -> None:
         """Rows from before a time are lost on this node."""
-        self.schema._marks.require(self.schema.tables[table_id], since)
+        self.schema.marks.require(self.schema.tables[table_id], since)
         self.schema._set_tables(self.schema.tables)
         self.schema._save()
         finish(self.tables.read_schema())

@@ -9,9 +9,9 @@ import pytest
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.schema.schema_rows import ReadTables, read_each_table
-from publisher.tables import node_schema as schema
-from publisher.tables import system_schema
+from publisher.tables import node_schema, system_schema
 from publisher.tables.node_schema import NodeSchema
+from publisher.tables.published_table import digest_of
 from publisher.tables.system_schema import SystemSchema, read_tables
 from tests.support.publisher.schema_rows import SchemaRows
 
@@ -76,7 +76,6 @@ def test_it_reads_what_a_new_reader_reads(rows: SchemaRows, seed: int) -> None:
 def test_one_change_parses_one_table(rows: SchemaRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are parsed, its digest is computed, and its stored form is written; those of all others are known."""
     parsed: list[int] = []
-    digest_of = schema._digest_of
     digested: list[str] = []
 
     def count(tables: list[Any], **others: Any) -> ReadTables:  # noqa: ANN401 - rows
@@ -88,7 +87,7 @@ def test_one_change_parses_one_table(rows: SchemaRows, tmp_path: Path, monkeypat
         return digest_of(table)
 
     monkeypatch.setattr(system_schema, "read_each_table", count)
-    monkeypatch.setattr(schema, "_digest_of", count_digest)
+    monkeypatch.setattr(node_schema, "digest_of", count_digest)
     known = NodeSchema(tmp_path / "schema.json", rows.run_query, ("f", "f"))
     known.load()
     known.refresh()

@@ -11,7 +11,7 @@ from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, 
 from cassandra_storage.formats.types.cql_types import parse_type
 from cdc_common.messages import watermarks
 from cdc_common.messages.watermarks import TableWatermark
-from publisher.tables.node_schema import PublishedTable
+from publisher.tables.published_table import PublishedTable
 from publisher.tables.row_ends import RowEnds, RowsEnd
 from publisher.upkeep.heartbeats import WatermarkSender
 
