@@ -130,7 +130,7 @@ class Clients:
             row.first_seen_at = moment
             about = f"{wanted.service} of {wanted.topic}"
             namespace = row.topic.source.namespace.name
-            lookups.record(session, by, lookups.Deed(f"add {wanted.kind}", namespace, about))
+            lookups.record(session, by, lookups.Change(f"add {wanted.kind}", namespace, about))
         row.team, row.expected_frequency_seconds = wanted.team, wanted.expected_frequency_seconds
         row.last_seen_at = row.topic.last_used_at = moment
         if self._is_announced:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Documentation:
     """What a registration says; None: nothing, what is known stays. `in_schema`: paths of the fields whose doc stands
     in the schema itself.
     """
@@ -66,7 +66,7 @@ class Documenting:
                 field.doc, field.owner, field.is_pii = said.doc, said.owner, said.pii
             session.flush()
             if changed:
-                lookups.record(session, by, lookups.Deed("document source", namespace, f"{namespace}/{source}"))
+                lookups.record(session, by, lookups.Change("document source", namespace, f"{namespace}/{source}"))
             return _unknown(session, row, wanted.fields)
 
         return self._database.write_session(transaction)
@@ -82,7 +82,9 @@ class Documenting:
             row = _field(session, namespace, source, path)
             if (row.doc, row.owner) != (doc, owner):
                 row.doc, row.owner = doc, owner
-                lookups.record(session, by, lookups.Deed("document field", namespace, f"{namespace}/{source}: {path}"))
+                lookups.record(
+                    session, by, lookups.Change("document field", namespace, f"{namespace}/{source}: {path}")
+                )
             session.flush()
             return row.id
 
@@ -99,7 +101,7 @@ class Documenting:
         return self._database.write_session(transaction)
 
 
-def apply_registration(session: Session, by: str, source: SourceRow, said: Said) -> None:
+def apply_registration(session: Session, by: str, source: SourceRow, said: Documentation) -> None:
     """What the registration says of its source and fields."""
     before = (source.doc, source.owner)
     source.doc = said.doc if said.doc is not None else source.doc
@@ -120,7 +122,7 @@ def apply_registration(session: Session, by: str, source: SourceRow, said: Said)
     session.flush()
     if changed:
         name = source.namespace.name
-        lookups.record(session, by, lookups.Deed("document source", name, f"{name}/{source.name}"))
+        lookups.record(session, by, lookups.Change("document source", name, f"{name}/{source.name}"))
 
 
 def _field(session: Session, namespace: str, source: str, path: str) -> FieldRow:

@@ -24,7 +24,7 @@ ID_FIX = "Use the `id` that it has in the answer about it, such as /namespaces/{
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-class Deed(NamedTuple):
+class Change(NamedTuple):
     """See ChangeRow."""
 
     action: str
@@ -110,10 +110,10 @@ def ensure_source(session: Session, by: str, namespace: str, name: str) -> Sourc
     if space is None:
         space = NamespaceRow(name=checked_name("namespace", namespace))
         added(session, space)
-        record(session, by, Deed("add namespace", namespace, namespace))
+        record(session, by, Change("add namespace", namespace, namespace))
     row = SourceRow(namespace=space, name=checked_name("source", name))
     added(session, row)
-    record(session, by, Deed("add source", namespace, f"{namespace}/{name}"))
+    record(session, by, Change("add source", namespace, f"{namespace}/{name}"))
     return row
 
 
@@ -141,9 +141,9 @@ def added(session: Session, row: Base) -> None:
     session.flush()
 
 
-def record(session: Session, by: str, deed: Deed) -> None:
+def record(session: Session, by: str, note: Change) -> None:
     """Every write to the catalogue calls this in its own transaction."""
-    action, namespace, about, detail = deed
+    action, namespace, about, detail = note
     session.add(ChangeRow(changed_by=by, action=action, namespace=namespace, about=about[:1024], detail=detail))
 
 

@@ -36,7 +36,7 @@ class Namespaces:
             lookups.refuse_if_there(known, "namespace", name)
             row = NamespaceRow(name=lookups.checked_name("namespace", name), owner=owner, doc=doc)
             lookups.added(session, row)
-            lookups.record(session, by, lookups.Deed("add namespace", name, name))
+            lookups.record(session, by, lookups.Change("add namespace", name, name))
             return _namespace(session, row)
 
         return self._database.write_session(transaction)
@@ -48,7 +48,7 @@ class Namespaces:
             row = lookups.namespace_row(session, name)
             if (row.owner, row.doc) != (owner, doc):
                 row.owner, row.doc = owner, doc
-                lookups.record(session, by, lookups.Deed("describe namespace", name, name))
+                lookups.record(session, by, lookups.Change("describe namespace", name, name))
             return _namespace(session, row)
 
         return self._database.write_session(transaction)
@@ -96,7 +96,7 @@ class Sources:
             row = lookups.source_row(session, namespace, name)
             if (row.owner, row.doc) != (owner, doc):
                 row.owner, row.doc = owner, doc
-                lookups.record(session, by, lookups.Deed("describe source", namespace, f"{namespace}/{name}"))
+                lookups.record(session, by, lookups.Change("describe source", namespace, f"{namespace}/{name}"))
             return source_view(row)
 
         return self._database.write_session(transaction)

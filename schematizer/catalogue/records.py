@@ -64,7 +64,7 @@ class Notes:
             _require(session, about, about_id)
             row = NoteRow(about=about, about_id=about_id, text=_checked(text), author=by)
             lookups.added(session, row)
-            lookups.record(session, by, lookups.Deed("add note", None, f"{about.value} {about_id}"))
+            lookups.record(session, by, lookups.Change("add note", None, f"{about.value} {about_id}"))
             return _note(row)
 
         return self._database.write_session(transaction)
@@ -75,7 +75,7 @@ class Notes:
             if row is None:
                 raise not_found("note", note_id, _NOTE_FIX)
             row.text, row.updated_at = _checked(text), now()
-            lookups.record(session, by, lookups.Deed("change note", None, f"{row.about.value} {row.about_id}"))
+            lookups.record(session, by, lookups.Change("change note", None, f"{row.about.value} {row.about_id}"))
             return _note(row)
 
         return self._database.write_session(transaction)
@@ -86,7 +86,7 @@ class Notes:
             if row is None:
                 raise not_found("note", note_id, _NOTE_FIX)
             session.delete(row)
-            lookups.record(session, by, lookups.Deed("remove note", None, f"{row.about.value} {row.about_id}"))
+            lookups.record(session, by, lookups.Change("remove note", None, f"{row.about.value} {row.about_id}"))
 
         self._database.write_session(transaction)
 
@@ -117,7 +117,7 @@ class Tags:
             _require(session, about, about_id)
             if not session.scalar(_tag(name, about, about_id)):
                 session.add(TagRow(name=name, about=about, about_id=about_id))
-                lookups.record(session, by, lookups.Deed("add tag", None, f"{about.value} {about_id}", name))
+                lookups.record(session, by, lookups.Change("add tag", None, f"{about.value} {about_id}", name))
 
         self._database.write_session(transaction)
 
@@ -128,7 +128,7 @@ class Tags:
             row = session.scalar(_tag(name, about, about_id))
             if row is not None:
                 session.delete(row)
-                lookups.record(session, by, lookups.Deed("remove tag", None, f"{about.value} {about_id}", name))
+                lookups.record(session, by, lookups.Change("remove tag", None, f"{about.value} {about_id}", name))
 
         self._database.write_session(transaction)
 
@@ -153,7 +153,7 @@ class Refreshes:
             lookups.refuse_if_there(session.scalar(open_), "unfinished refresh of", f"{namespace}/{source}")
             refresh = RefreshRow(source=row, reason=reason, requested_by=by)
             lookups.added(session, refresh)
-            lookups.record(session, by, lookups.Deed("request refresh", namespace, f"{namespace}/{source}", reason))
+            lookups.record(session, by, lookups.Change("request refresh", namespace, f"{namespace}/{source}", reason))
             return _refresh(refresh)
 
         return self._database.write_session(transaction)
@@ -172,7 +172,7 @@ class Refreshes:
             lookups.record(
                 session,
                 by,
-                lookups.Deed("update refresh", view.namespace, f"{view.namespace}/{view.source}", status.value),
+                lookups.Change("update refresh", view.namespace, f"{view.namespace}/{view.source}", status.value),
             )
             return view
 

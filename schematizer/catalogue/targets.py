@@ -70,7 +70,7 @@ class DataTargets:
                 action = "add data target"
             row.kind, row.destination, row.owner, row.doc = kind, destination, owner, doc
             lookups.added(session, row)
-            lookups.record(session, by, lookups.Deed(action, None, name))
+            lookups.record(session, by, lookups.Change(action, None, name))
             return _target(row)
 
         return self._database.write_session(transaction)
@@ -96,7 +96,7 @@ class DataTargets:
             known = {_data_source_view(each): each for each in row.data_sources}
             row.data_sources = [known.get(each) or _data_source(session, each) for each in dict.fromkeys(data_sources)]
             session.flush()
-            lookups.record(session, by, lookups.Deed("set data sources", None, f"{name}/{group}"))
+            lookups.record(session, by, lookups.Change("set data sources", None, f"{name}/{group}"))
             return group_view(row)
 
         return self._database.write_session(transaction)

@@ -79,7 +79,9 @@ class Topics:
             if row.status is not status:
                 row.status = status
                 lookups.record(
-                    session, by, lookups.Deed("set status of topic", row.source.namespace.name, name, status.value)
+                    session,
+                    by,
+                    lookups.Change("set status of topic", row.source.namespace.name, name, status.value),
                 )
             return self.view(row)
 
@@ -94,7 +96,7 @@ class Topics:
                 row.status = status
             namespace = rows[0].topic.source.namespace.name
             lookups.record(
-                session, by, lookups.Deed("set status of schema", namespace, f"{name}: {schema_id}", status.value)
+                session, by, lookups.Change("set status of schema", namespace, f"{name}: {schema_id}", status.value)
             )
             return [topic_schema_view(row) for row in rows]
 

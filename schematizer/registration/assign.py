@@ -105,7 +105,7 @@ def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_
     kind = parsed.kind
     row = TopicRow(name=name, source=source, kind=kind, pii="\n".join(sorted(new.pii)))
     lookups.added(session, row)
-    lookups.record(session, by, lookups.Deed("add topic", namespace, name))
+    lookups.record(session, by, lookups.Change("add topic", namespace, name))
     return row
 
 

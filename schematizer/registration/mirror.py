@@ -94,7 +94,7 @@ class Mirror:
                 row.status = Status.DISABLED
                 namespace = row.topic.source.namespace.name
                 lookups.record(
-                    session, BY, lookups.Deed("delete schema", namespace, f"{topic}: {row.schema_id}", subject)
+                    session, BY, lookups.Change("delete schema", namespace, f"{topic}: {row.schema_id}", subject)
                 )
 
         write_in_session(connection, disable)

@@ -166,7 +166,7 @@ class Registering:
         return _registration(topic, value_id, key_id, verdict, is_new_schema=True)
 
 
-def _documentation(wanted: _Wanted) -> documenting.Said:
+def _documentation(wanted: _Wanted) -> documenting.Documentation:
     """What the request says comes before what the description says."""
     fields = dict(wanted.converted.fields)
     for path, given in wanted.description.fields.items():
@@ -177,7 +177,7 @@ def _documentation(wanted: _Wanted) -> documenting.Said:
             given.is_pii if given.is_pii is not None else own.is_pii,
         )
     description = wanted.description
-    return documenting.Said(
+    return documenting.Documentation(
         description.doc or wanted.converted.doc,
         description.owner or wanted.converted.owner,
         fields,

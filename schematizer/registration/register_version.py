@@ -63,7 +63,7 @@ def add_to_topic(  # noqa: PLR0913 - a schema and its topic
         )
         lookups.added(session, row)
         about = f"{topic.name}: {schema_id}"
-        lookups.record(session, by, lookups.Deed("add schema", topic.source.namespace.name, about, part.value))
+        lookups.record(session, by, lookups.Change("add schema", topic.source.namespace.name, about, part.value))
         store_elements(session, schema_id, new.text)
     elif is_enabled and row.status is Status.DISABLED:
         row.status = Status.READ_WRITE
@@ -86,7 +86,7 @@ def ensure_topic_of(session: Session, by: str, subject: str, pii_prefix: str) ->
     pii = "\n".join(field.path for field in source.fields if field.is_pii)
     row = TopicRow(name=topic, source=source, kind=name.kind, pii=pii)
     session.add(row)
-    lookups.record(session, by, lookups.Deed("add topic", name.namespace, topic))
+    lookups.record(session, by, lookups.Change("add topic", name.namespace, topic))
     return row
 
 

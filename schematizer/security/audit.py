@@ -24,7 +24,7 @@ _ACTION_LENGTH = 256
 _REASON_LENGTH = 64
 
 
-class Deed(BaseModel):
+class AuditEvent(BaseModel):
     """What is recorded. `about`: a path without its query, or a name."""
 
     model_config = ConfigDict(frozen=True)
@@ -39,7 +39,7 @@ class Deed(BaseModel):
     status: int | None = None
 
 
-class AuditEntry(Deed):
+class AuditEntry(AuditEvent):
     """A record; `id` rises."""
 
     id: int
@@ -55,10 +55,10 @@ class AuditLog:
         self._purged_at: float | None = None
         self._lock = Lock()
 
-    def record(self, deed: Deed) -> int:
+    def record(self, event: AuditEvent) -> int:
         """The id. Records older than the retention are deleted now and then."""
         is_time = self._is_time_to_purge()
-        values = _values(deed)
+        values = _values(event)
 
         def transaction(connection: Connection) -> int:
             if is_time:
@@ -69,7 +69,7 @@ class AuditLog:
         return self._database.write(transaction)
 
     def finish(self, row_id: int, result: Result, status: int, reason: str = "") -> None:
-        """How a deed that was STARTED ended."""
+        """How an event that was STARTED ended."""
         values = {"result": result, "status": status, "reason": reason[:_REASON_LENGTH]}
         query = update(AuditRow).where(AuditRow.id == row_id).values(**values)
         self._database.write(lambda connection: connection.execute(query))
@@ -97,17 +97,17 @@ class AuditLog:
             return True
 
 
-def _values(deed: Deed) -> dict[str, object]:
+def _values(event: AuditEvent) -> dict[str, object]:
     """Texts are cut to what their columns hold: clients choose paths."""
     return {
-        "actor": deed.actor[:NAME_LENGTH],
-        "address": deed.address[:ADDRESS_LENGTH],
-        "action": deed.action[:_ACTION_LENGTH],
-        "about": deed.about[:ABOUT_LENGTH],
-        "namespace": None if deed.namespace is None else deed.namespace[:NAME_LENGTH],
-        "result": deed.result,
-        "reason": deed.reason[:_REASON_LENGTH],
-        "status": deed.status,
+        "actor": event.actor[:NAME_LENGTH],
+        "address": event.address[:ADDRESS_LENGTH],
+        "action": event.action[:_ACTION_LENGTH],
+        "about": event.about[:ABOUT_LENGTH],
+        "namespace": None if event.namespace is None else event.namespace[:NAME_LENGTH],
+        "result": event.result,
+        "reason": event.reason[:_REASON_LENGTH],
+        "status": event.status,
         "at": now(),
     }
 

@@ -14,7 +14,7 @@ from schematizer.access.hook import Caller, caller_of
 from schematizer.access.roles import EVERY
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.security_tables import Result
-from schematizer.security.audit import Deed
+from schematizer.security.audit import AuditEvent
 from schematizer.security.keys import KEY_PREFIX
 from schematizer.security.limits import TokenBuckets
 from schematizer.security.secrets import parts_of
@@ -170,7 +170,7 @@ class Authenticator:
         """What everyone may do leaves no name; the catalogue's changes have it."""
         if actor.is_anonymous or caller.audit_id is not None:
             return
-        deed = Deed(
+        event = AuditEvent(
             actor=actor.name,
             address=caller.address,
             action=action_of(request),
@@ -178,7 +178,7 @@ class Authenticator:
             namespace=caller.namespace,
             result=Result.STARTED,
         )
-        caller.audit_id = self._audit.record(deed)
+        caller.audit_id = self._audit.record(event)
 
     def _failed(self, caller: Caller, reason: str) -> CatalogueError:
         """One message for all reasons: it must not say which ids exist."""

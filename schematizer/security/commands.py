@@ -13,7 +13,7 @@ from cdc_common.errors.codes import CdcError, Code
 from schematizer.errors import CatalogueError
 from schematizer.model.database import Database, reason_of
 from schematizer.model.security_tables import Result
-from schematizer.security.audit import AuditLog, Deed
+from schematizer.security.audit import AuditEvent, AuditLog
 from schematizer.security.keys import ApiKeys, in_days
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class _Room(NamedTuple):
     by: str
 
     def record(self, action: str, about: str) -> None:
-        deed = Deed(actor=self.by, address=_ADDRESS, action=action, about=about, result=Result.DONE)
-        self.audit.record(deed)
+        event = AuditEvent(actor=self.by, address=_ADDRESS, action=action, about=about, result=Result.DONE)
+        self.audit.record(event)
 
 
 def create_key(settings: SchematizerSettings, name: str, grants: Sequence[str], expires_days: float | None) -> None:

@@ -20,7 +20,7 @@ from schematizer.access.csrf import SAFE_METHODS
 from schematizer.access.hook import Caller, caller_of
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.security_tables import Result
-from schematizer.security.audit import Deed
+from schematizer.security.audit import AuditEvent
 from schematizer.security.authenticator import action_of, too_many
 from schematizer.security.headers import answer_headers, refusal_messages
 from schematizer.security.limits import TokenBuckets, network_of
@@ -137,7 +137,7 @@ class Gate:
             result = Result.REFUSED if caller.refused else Result.DONE if status < 400 else Result.FAILED
             await self._write(lambda: self._audit.finish(caller.audit_id or 0, result, status, caller.refused))
         elif caller.refused and caller.refused != "rate" and not self._recorded.wait(_ALL):
-            deed = Deed(
+            event = AuditEvent(
                 actor=caller.actor.name if caller.actor else ANONYMOUS,
                 address=caller.address,
                 action=action_of(request),
@@ -147,7 +147,7 @@ class Gate:
                 reason=caller.reason or caller.refused,
                 status=status,
             )
-            await self._write(lambda: self._audit.record(deed))
+            await self._write(lambda: self._audit.record(event))
 
     async def _write(self, write: Callable[[], object]) -> None:
         """An error is logged: the request is done already, and its STARTED record is there."""

@@ -15,7 +15,7 @@ from schematizer.access import Actor, csrf
 from schematizer.access.hook import caller_of
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.security_tables import Result
-from schematizer.security.audit import Deed
+from schematizer.security.audit import AuditEvent
 from schematizer.security.code_flow import CALLBACK, CodeFlow
 from schematizer.security.tokens import InvalidTokenError
 
@@ -94,8 +94,8 @@ class SignIn:
 
     def _record(self, request: Request, actor: Actor, action: str) -> None:
         address = caller_of(request).address
-        deed = Deed(actor=actor.name, address=address, action=action, about=PATH, result=Result.DONE)
-        self._audit.record(deed)
+        event = AuditEvent(actor=actor.name, address=address, action=action, about=PATH, result=Result.DONE)
+        self._audit.record(event)
 
 
 def sign_in_application(access: Authenticator, sessions: Sessions, audit: AuditLog, flow: CodeFlow | None) -> FastAPI:

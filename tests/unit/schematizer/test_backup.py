@@ -26,7 +26,7 @@ from schematizer.model.database import Database, opened
 from schematizer.model.security_tables import Result
 from schematizer.registration.mirror import Mirror
 from schematizer.registration.register import Description
-from schematizer.security.audit import AuditLog, Deed
+from schematizer.security.audit import AuditEvent, AuditLog
 from schematizer.security.keys import ApiKeys
 from schematizer.security.sessions import Sessions
 from schematizer.service import Catalogue
@@ -58,7 +58,7 @@ def fill(database: Database) -> NewApiKey:
     key = ApiKeys(database).create("publisher", ["writer:cdc.shop"], None, by="test")
     Sessions(database, 3600).start("eve", EVERYTHING, None)
     AuditLog(database, 1).record(
-        Deed(actor="eve", address="192.0.2.1", action="PUT /config", about="/config", result=Result.DONE)
+        AuditEvent(actor="eve", address="192.0.2.1", action="PUT /config", about="/config", result=Result.DONE)
     )
     return key
 
