@@ -1,11 +1,14 @@
-"""What a request of the REST interface carries: the same for the service and for schematizer.client."""
+"""What a request of the REST interface carries: as the service reads it."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - pydantic reads annotations
-from schematizer.model.source_tables import Status  # noqa: TC001 - as above
+from cdc_common.clients.registry.kinds import (  # noqa: TC001 - pydantic reads annotations
+    About,
+    RefreshStatus,
+    Status,
+)
 from schematizer.numbers import Count, GivenId, Seconds  # noqa: TC001 - as above
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 class Catalogue:
-    """Every operation runs in one transaction and answers values of schematizer.views; CatalogueError if it is refused.
-    `by` is the name of the one who asks, for the catalogue's changes. Several threads may use one.
+    """Every operation runs in one transaction. Answers are values of cdc_common.clients.registry.views; a refusal is a
+    CatalogueError. `by` is the name of the one who asks, for the catalogue's changes. Several threads may use one.
     """
 
     def __init__(self, database: Database, rules: Rules, usage: Usage | None = None) -> None:

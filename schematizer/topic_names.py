@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from cdc_common.clients.registry.kinds import Part, TopicKind
 from cdc_common.messages.topics import versioned
-from schematizer.model.source_tables import Part, TopicKind
 
 DEFAULT_NAMESPACE = "default"
 """The namespace of topics whose names have no dot."""

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cdc_common.clients.registry import RegistryClient
-from cdc_common.clients.registry_connection import registry_login, registry_tls
-from cdc_common.errors.codes import CdcError, Code
-from cdc_common.settings.describe import mask_url
-from schematizer.client import SchematizerClient, SchematizerError
+from cdc_common.clients.registry.confluent import RegistryClient
+from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.clients.registry.kinds import Status
+from cdc_common.clients.registry.schematizer import SchematizerClient
+from cdc_common.errors.codes import CdcError
 from transformer.confluent import ConfluentCatalogue
 from transformer.registered import Newest, Part, Registered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cdc_common.settings import RegistrySettings
     from transformer.definition import Place, Transformer
     from transformer.derive import Derived
 
-_ATTEMPTS = 2
 _CACHE_SECONDS = 5.0
-_NOT_OURS = (404, 405, 501)
-_READ_KINDS = ("change", "other")
 
 
 class Catalogue(Protocol):
@@ -67,23 +61,15 @@ class Catalogue(Protocol):
 
 def open_catalogue(settings: RegistrySettings) -> Catalogue:
     """The catalogue of the Schematizer, or of another registry with Confluent's API."""
-    client = SchematizerClient(
-        settings.url,
-        login=registry_login(settings),
-        tls=registry_tls(settings),
-        attempts=_ATTEMPTS,
-        cache_seconds=_CACHE_SECONDS,
-    )
+    client = SchematizerClient.of_settings(settings, cache_seconds=_CACHE_SECONDS)
     try:
-        with _errors(settings, "read its namespaces"):
-            client.namespaces()
-    except _NotOursError:
+        client.namespaces()
+    except RegistryRequestError as error:
         client.close()
-        return _open_confluent(settings)
-    except CdcError:
-        client.close()
+        if error.lacks_request:
+            return _open_confluent(settings)
         raise
-    return SchematizerCatalogue(client, settings)
+    return SchematizerCatalogue(client)
 
 
 def _open_confluent(settings: RegistrySettings) -> ConfluentCatalogue:
@@ -102,93 +88,51 @@ class SchematizerCatalogue:
 
     knows_personal = True
 
-    def __init__(self, client: SchematizerClient, settings: RegistrySettings) -> None:
+    def __init__(self, client: SchematizerClient) -> None:
         self._client = client
-        self._settings = settings
 
     def close(self) -> None:
         self._client.close()
 
     def topics(self, place: Place) -> list[str]:
-        with self._errors(f"list the topics of {place}"):
-            try:
-                found = self._client.topics_of_source(place.namespace, place.source)
-            except SchematizerError as error:
-                if error.status == 404:
-                    return []
-                raise
-        return [topic.name for topic in found if topic.kind.value in _READ_KINDS and topic.status.value != "disabled"]
+        found = self._client.assigned_topics(place.namespace, place.source)
+        return [topic.name for topic in found if topic.status is not Status.DISABLED]
 
     def newest(self, topic: str) -> Newest | None:
-        with self._errors(f"read the schemas of {topic}"):
-            try:
-                value = self._client.latest_schema(topic)
-            except SchematizerError as error:
-                if error.status == 404:
-                    return None
-                raise
-            keys = [each.schema_id for each in self._client.schemas(topic) if each.part.value == "key"]
-            key = self.schema(keys[-1]) if keys else None
-            return Newest(value.schema_id, key, self.schema(value.schema_id))
+        try:
+            value = self._client.latest_schema(topic)
+        except RegistryRequestError as error:
+            if error.is_not_found:
+                return None
+            raise
+        keys = [schema.schema_id for schema in self._client.schemas(topic) if schema.part.value == "key"]
+        key = self.schema(keys[-1]) if keys else None
+        return Newest(value.schema_id, key, self.schema(value.schema_id))
 
     def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
-        with self._errors(f"read the schema {schema_id}"):
-            return json.loads(self._client.schema_text(schema_id))
+        return json.loads(self._client.schema_text(schema_id))
 
     def version(self, topic: str, part: Part, schema_id: int) -> int | None:
-        with self._errors(f"read the schemas of {topic}"):
-            found = [each.schema_id for each in self._client.schemas(topic) if each.part.value == part]
+        found = [schema.schema_id for schema in self._client.schemas(topic) if schema.part.value == part]
         return found.index(schema_id) + 1 if schema_id in found else None
 
     def personal(self, place: Place) -> frozenset[str]:
-        with self._errors(f"read the documentation of {place}"):
-            said = self._client.documentation(place.namespace, place.source)
+        said = self._client.documentation(place.namespace, place.source)
         return frozenset(_column(path) for path, field in said.fields.items() if field.pii)
 
     def register(self, transformer: Transformer, derived: Derived) -> Registered:
         target = transformer.target
-        with self._errors(f"register the schemas of {target}"):
-            made = self._client.register(
-                target.namespace,
-                "avro",
-                json.dumps(derived.value_schema, ensure_ascii=False),
-                source=target.source,
-                key=None if derived.key_schema is None else json.dumps(derived.key_schema, ensure_ascii=False),
-                owner=target.owner,
-                doc=target.doc,
-                fields={name: {"pii": True} for name in sorted(derived.pii)},
-            )
+        made = self._client.register(
+            target.namespace,
+            "avro",
+            json.dumps(derived.value_schema, ensure_ascii=False),
+            source=target.source,
+            key=None if derived.key_schema is None else json.dumps(derived.key_schema, ensure_ascii=False),
+            owner=target.owner,
+            doc=target.doc,
+            fields={name: {"pii": True} for name in sorted(derived.pii)},
+        )
         return Registered(made.topic, made.key_schema_id, made.schema_id)
-
-    @contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
-        with _errors(self._settings, doing):
-            yield
-
-
-class _NotOursError(Exception):
-    """The registry is not the Schematizer."""
-
-
-@contextmanager
-def _errors(settings: RegistrySettings, doing: str) -> Iterator[None]:
-    url = mask_url(settings.url)
-    try:
-        yield
-    except SchematizerError as error:
-        if doing == "read its namespaces" and (error.status in _NOT_OURS or error.error == "not-understood"):
-            raise _NotOursError from error
-        if error.is_retried:
-            raise CdcError(
-                Code.REGISTRY_UNREACHABLE,
-                f"The schema registry at {url} does not answer or has failed: cannot {doing}: {error}",
-                "Start it (cassandra-schematizer serve), or correct registry.url.",
-            ) from error
-        raise CdcError(
-            Code.REGISTRY_REFUSED,
-            f"The schema registry at {url} refuses to {doing}: {error}",
-            "Follow its message. For a login, see registry.username and registry.password.",
-        ) from error
 
 
 def _column(path: str) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from cdc_common.clients.registry import IncompatibleSchemaError
+from cdc_common.clients.registry.errors import IncompatibleSchemaError
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import versions
 from transformer.derive import SOURCE_TOPIC
 from transformer.registered import Newest, Part, Registered
 
 if TYPE_CHECKING:
-    from cdc_common.clients.registry import RegistryClient
+    from cdc_common.clients.registry.confluent import RegistryClient
     from transformer.definition import Place, Transformer
     from transformer.derive import Derived
 

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
     from cdc_common.clients.kafka_error_table import Known
 
+
+class ProducerExpiredError(CdcError):
+    """The brokers have forgotten an idle producer, and no instance has fenced it. A new one continues."""
+
+
 _PASSING = frozenset({Kind.TRANSIENT, Kind.EXPIRED})
 
 
@@ -44,9 +49,11 @@ def explain(error: KafkaError) -> str:
 
 
 def kafka_error(what: str, error: KafkaError, *, awaits_topic: bool = True) -> CdcError:
-    """Return KAFKA_UNREACHABLE for an error that `is_transient`, otherwise KAFKA_REFUSED.
+    """Return KAFKA_UNREACHABLE for an error that `is_transient`, otherwise KAFKA_REFUSED. It is a ProducerExpiredError
+    if the error `is_expired`.
 
     what: which request failed, or at which Kafka; a colon and the explanation follow.
     """
     code = Code.KAFKA_UNREACHABLE if is_transient(error, awaits_topic=awaits_topic) else Code.KAFKA_REFUSED
-    return CdcError(code, f"{what}: {explain(error)}.", known_error(error).fix)
+    made = ProducerExpiredError if is_expired(error) else CdcError
+    return made(code, f"{what}: {explain(error)}.", known_error(error).fix)

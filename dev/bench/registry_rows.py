@@ -7,24 +7,15 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import insert
 
+from cdc_common.clients.registry.kinds import About, Part, Status, TopicKind
 from schematizer.avro_schemas.elements import elements
 from schematizer.avro_schemas.parsing import parse
 from schematizer.catalogue import words
 from schematizer.model.base import now
-from schematizer.model.record_tables import About
 from schematizer.model.registry_queries import digest_of
 from schematizer.model.registry_tables import schemas, versions
 from schematizer.model.search_tables import documents
-from schematizer.model.source_tables import (
-    ElementRow,
-    NamespaceRow,
-    Part,
-    SourceRow,
-    Status,
-    TopicKind,
-    TopicRow,
-    TopicSchemaRow,
-)
+from schematizer.model.source_tables import ElementRow, NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 from schematizer.registration.mirror import FORMAT
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.raw import RAW_SCHEMA, RawMessage, encode
 from cdc_common.messages.topics import partition_for, table_of

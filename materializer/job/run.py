@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.errors.codes import CdcError, Code
 from materializer.errors import RAW_FAULTS
 from materializer.job.batch_log import BatchLog

@@ -7,10 +7,12 @@ used, so a job that starts while the registry is down continues with it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
+from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.clients.registry.kinds import Status
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import change_topic
@@ -21,25 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cassandra_storage.formats.schema.tables import TableMetadata
-    from cdc_common.clients.topic_assignment import AssignedTopic
+    from cdc_common.clients.registry.schematizer import SchematizerClient
+    from cdc_common.clients.registry.views import Registration
     from materializer.planning.avro_schemas import AvroSchemas
     from materializer.planning.change_topics import Registry
     from materializer.planning.plan import TableSchema
     from materializer.planning.topic_cache import SchemaKey, TopicCache
 
 _logger = structlog.get_logger(__name__)
-
-
-class Assigner(Protocol):
-    """cdc_common.clients.topic_assignment.TopicAssigner."""
-
-    def check(self) -> None: ...
-
-    def assign(self, namespace: str, source: str, key: dict[str, Any], value: dict[str, Any]) -> AssignedTopic: ...
-
-    def topics(self, namespace: str, source: str) -> list[str]: ...
-
-    def disable(self, topic: str) -> None: ...
 
 
 class AssignedTopics:
@@ -50,7 +41,7 @@ class AssignedTopics:
     def __init__(
         self,
         prefix: str,
-        assigner: Assigner,
+        assigner: SchematizerClient,
         registry: Registry,
         cache: TopicCache,
         make_topic: Callable[[str], int],
@@ -65,8 +56,14 @@ class AssignedTopics:
     def check_reachable(self) -> None:
         """Raise CdcError if the registry assigns no topics, or if it does not answer and no assignment is stored."""
         try:
-            self._assigner.check()
-        except CdcError as error:
+            self._assigner.check_reachable()
+        except RegistryRequestError as error:
+            if error.lacks_request:
+                raise CdcError(
+                    Code.REGISTRY_REFUSED,
+                    f"The registry assigns no topics: {error.problem}",
+                    "Set materializer.topics to template, or registry.url to a cassandra-schematizer.",
+                ) from error
             if error.code is not Code.REGISTRY_UNREACHABLE or self._cache.is_empty():
                 raise
             _logger.warning("registry away: stored topics are used", code=error.code.text, problem=error.problem)
@@ -120,24 +117,28 @@ class AssignedTopics:
         avro = avros[len(former)]
         excluded = misread_topics(avros, former)
         namespace = f"{self._prefix}.{newest.keyspace}"
-        assigned = self._assigner.assign(namespace, newest.name, avro.key, avro.value)
-        if assigned.name in excluded:
-            self._assigner.disable(assigned.name)
-            assigned = self._assigner.assign(namespace, newest.name, avro.key, avro.value)
-        self._check_name(newest, assigned.name)
-        return ChangeTopic(
-            assigned.name, self._make_topic(assigned.name), assigned.key_schema_id, assigned.value_schema_id
-        )
+        assigned = self._register(namespace, newest.name, avro)
+        if assigned.topic in excluded:
+            self._assigner.set_status(assigned.topic, Status.DISABLED)
+            assigned = self._register(namespace, newest.name, avro)
+        self._check_name(newest, assigned.topic)
+        key_schema_id = assigned.key_schema_id
+        assert key_schema_id is not None, "a registration with a key has the key's id"
+        return ChangeTopic(assigned.topic, self._make_topic(assigned.topic), key_schema_id, assigned.schema_id)
+
+    def _register(self, namespace: str, source: str, avro: AvroSchemas) -> Registration:
+        return self._assigner.register(namespace, "avro", avro.value, source=source, key=avro.key)
 
     def _look_up(self, newest: TableMetadata, avro: AvroSchemas, key: SchemaKey) -> ChangeTopic | None:
         """The topics where an older schema was registered, the latest one first."""
         if key in self._unregistered:
             return None
-        for topic in self._assigner.topics(f"{self._prefix}.{newest.keyspace}", newest.name)[::-1]:
-            key_id = self._registry.lookup(f"{topic}-key", avro.key)
-            value_id = None if key_id is None else self._registry.lookup(f"{topic}-value", avro.value)
+        namespace = f"{self._prefix}.{newest.keyspace}"
+        for topic in reversed(self._assigner.assigned_topics(namespace, newest.name, is_fresh=True)):
+            key_id = self._registry.lookup(f"{topic.name}-key", avro.key)
+            value_id = None if key_id is None else self._registry.lookup(f"{topic.name}-value", avro.value)
             if key_id is not None and value_id is not None:
-                return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
+                return ChangeTopic(topic.name, self._make_topic(topic.name), key_id, value_id)
         self._unregistered.add(key)
         return None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from cdc_common.clients.registry import IncompatibleSchemaError
+from cdc_common.clients.registry.errors import IncompatibleSchemaError
 from cdc_common.errors.codes import Code
 from cdc_common.messages.envelope import schema_text
 from cdc_common.messages.tables import from_json
@@ -29,7 +29,7 @@ _logger = structlog.get_logger(__name__)
 
 
 class Registry(Protocol):
-    """cdc_common.clients.registry.RegistryClient."""
+    """cdc_common.clients.registry.confluent.RegistryClient."""
 
     def register(self, subject: str, schema: dict[str, Any]) -> int: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from cdc_common.clients.topic_assignment import TopicAssigner
+from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.messages.topics import change_topic
 from materializer.planning.assigned_topics import AssignedTopics
 from materializer.planning.change_topics import ChangeTopics
@@ -31,7 +31,7 @@ class TopicFinder(Protocol):
 def topic_finder(settings: Settings, registry: Registry, make_topic: Callable[[str], int]) -> TopicFinder:
     """make_topic: creates a topic unless it exists, and tells its partition count."""
     if settings.materializer.topics == "registry":
-        assigner = TopicAssigner(settings.registry)
+        assigner = SchematizerClient.of_settings(settings.registry)
         return AssignedTopics(settings.kafka.topic_prefix, assigner, registry, _cache(settings), make_topic)
     return ChangeTopics(settings.kafka.topic_prefix, registry, make_topic)
 
@@ -44,8 +44,8 @@ def topics_of_table(settings: Settings, keyspace: str, table: str, existing: Col
     name = re.escape(change_topic(prefix, keyspace, table))
     found = {each for each in existing if re.fullmatch(rf"{name}(-v\d+)?", each)}
     if settings.materializer.topics == "registry":
-        with TopicAssigner(settings.registry) as assigner:
-            assigned = {*assigner.topics(f"{prefix}.{keyspace}", table)}
+        with SchematizerClient.of_settings(settings.registry) as client:
+            assigned = {topic.name for topic in client.assigned_topics(f"{prefix}.{keyspace}", table)}
         assigned |= {each.name for each in _cache(settings).read(f"{keyspace}.{table}").values()}
         found |= assigned & set(existing)
     return sorted(found)

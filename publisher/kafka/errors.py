@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings
 
 
-def kafka_error(error: KafkaError, settings: KafkaSettings, topic: str = "") -> CdcError:
+def error_at(settings: KafkaSettings, error: KafkaError, topic: str = "") -> CdcError:
     """Return KAFKA_UNREACHABLE for what a later try heals, otherwise KAFKA_REFUSED. The publisher makes its topics
     itself, so it waits for none that is missing.
     """

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from cdc_common.clients.kafka import ClientConfig, client_config
 from cdc_common.errors.codes import CdcError
 from publisher.inflight import PendingMessages
-from publisher.kafka.errors import kafka_error
+from publisher.kafka.errors import error_at
 from publisher.kafka.producers import BY_KEY, open_producer
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Sender:
         """A message was refused, by the client or by Kafka. CdcError unless refusals are kept; also if no message can
         be sent any more.
         """
-        error = kafka_error(problem, self._settings, topic)
+        error = error_at(self._settings, problem, topic)
         if not self._keeps_refusals or problem.name() == _FATAL:
             raise error
         is_too_large = problem.code() == KafkaError.MSG_SIZE_TOO_LARGE
@@ -134,7 +134,7 @@ class Sender:
         try:
             self._producer.refresh_metadata(topic, self._settings.connect_timeout_seconds)
         except KafkaException as error:
-            raise kafka_error(error.args[0], self._settings, topic) from error
+            raise error_at(self._settings, error.args[0], topic) from error
 
     def poll(self, seconds: float) -> None:
         """Handle acknowledgements; return after the first ones, or after `seconds`. CdcError if Kafka refused a
@@ -166,9 +166,9 @@ class Sender:
                 self._failure = self._failure or problem
         for error in report.errors:
             if error.fatal():  # librdkafka recovers from all others
-                self._failure = self._failure or kafka_error(error, self._settings)
+                self._failure = self._failure or error_at(self._settings, error)
             else:
                 self._losses[error.name()] = error
         # It tries a refused login again, too. But the login of the settings file may be a new one.
         if self._losses.keys() >= _LOGIN_REFUSED:
-            self._failure = self._failure or kafka_error(self._losses["_AUTHENTICATION"], self._settings)
+            self._failure = self._failure or error_at(self._settings, self._losses["_AUTHENTICATION"])

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 from cdc_common.clients.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
 from cdc_common.clients.kafka_admin import answer_of, create_topic, partition_counts, topic_settings
 from cdc_common.errors.codes import CdcError, Code
-from publisher.kafka.errors import kafka_error, unreachable_error
+from publisher.kafka.errors import error_at, unreachable_error
 from publisher.kafka.table_error import TableError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class TopicAdmin:
             reasons = {reason.name(): reason for reason in reported}
             refused = reasons.pop("_AUTHENTICATION", None)
             if refused is not None:
-                raise kafka_error(refused, self._settings) from error
+                raise error_at(self._settings, refused) from error
             reasons.pop("_ALL_BROKERS_DOWN", None)
             texts = [reason.str() for reason in reasons.values()] or [error.args[0].str()]
             raise unreachable_error(self._settings, "; ".join(texts)) from error
@@ -100,7 +100,7 @@ class TopicAdmin:
             if isinstance(error, CdcError):
                 problems[topic] = TableError.of(error)
             elif error is not None:
-                problem = kafka_error(error.args[0], self._settings, topic)
+                problem = error_at(self._settings, error.args[0], topic)
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     problems[topic] = TableError.of(problem)
                 elif problem.code is Code.KAFKA_UNREACHABLE:
@@ -140,7 +140,7 @@ class TopicAdmin:
         try:
             return partition_counts(self._admin, self._settings.connect_timeout_seconds)
         except KafkaException as error:
-            raise kafka_error(error.args[0], self._settings) from error
+            raise error_at(self._settings, error.args[0]) from error
 
     def read_latest_values(self, topic: str, first: int = 0) -> tuple[dict[bytes, bytes], int]:
         """The latest value of each key in a topic with one partition, from an offset up to its current end; and that
@@ -162,7 +162,7 @@ class TopicAdmin:
                 elif error.name() == "_PARTITION_EOF":
                     return latest, message.offset() or 0
                 else:
-                    raise kafka_error(error, self._settings, topic)
+                    raise error_at(self._settings, error, topic)
         finally:
             consumer.close()
 
@@ -188,7 +188,7 @@ class TopicAdmin:
             return len(self._wait_for(described).partitions)
         except KafkaException as error:
             if error.args[0].code() not in _NO_TOPIC:
-                raise kafka_error(error.args[0], self._settings, topic) from error
+                raise error_at(self._settings, error.args[0], topic) from error
             return None
 
     def _create_topic(self, topic: str, partitions: int, config: dict[str, str]) -> bool:
@@ -202,7 +202,7 @@ class TopicAdmin:
         try:
             return create_topic(self._admin, new, self._settings.connect_timeout_seconds)
         except KafkaException as error:
-            raise kafka_error(error.args[0], self._settings, topic) from error
+            raise error_at(self._settings, error.args[0], topic) from error
 
     def _read_config(self, topic: str) -> dict[str, str]:
         deadline = monotonic() + self._settings.connect_timeout_seconds
@@ -214,7 +214,7 @@ class TopicAdmin:
             except KafkaException as error:
                 is_new = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART  # not on every broker yet
                 if not is_new or monotonic() > deadline:
-                    raise kafka_error(error.args[0], self._settings, topic) from error
+                    raise error_at(self._settings, error.args[0], topic) from error
             sleep(0.1)
 
     def _wait_for(self, answer: Future[T]) -> T:

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cdc_common.clients.group_offsets import CommittedOffsets
 from cdc_common.clients.kafka import client_config
-from publisher.kafka.errors import kafka_error, unreachable_error
+from publisher.kafka.errors import error_at, unreachable_error
 
 if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings
@@ -49,6 +49,6 @@ class GroupReader:
                 for where, answer in ends.items()
             }
         except KafkaException as error:
-            raise kafka_error(error.args[0], self._settings, self._topic) from error
+            raise error_at(self._settings, error.args[0], self._topic) from error
         except TimeoutError as error:  # of the future: the client itself would wait longer
             raise unreachable_error(self._settings, "no answer in time", self._topic) from error

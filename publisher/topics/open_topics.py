@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdc_common.clients.registry_connection import check_certificates
+from cdc_common.clients.registry.connection import check_certificates
 from cdc_common.errors.codes import CdcError, Code
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.topics.raw_topics import RawTopics, RegistryIds
 
 if TYPE_CHECKING:
-    from cdc_common.clients.registry import RegistryClient
+    from cdc_common.clients.registry.confluent import RegistryClient
     from cdc_common.settings import RegistrySettings
     from publisher.kafka.sender import Sender
     from publisher.settings import Settings
@@ -32,7 +32,7 @@ def _registry(settings: RegistrySettings) -> RegistryClient:
     """Imported only for a subject without a known id: it takes 15 MB. The certificates were good at the start: if they
     cannot be used now, they are just being replaced, and the publisher waits.
     """
-    from cdc_common.clients.registry import RegistryClient  # noqa: PLC0415 - see above
+    from cdc_common.clients.registry.confluent import RegistryClient  # noqa: PLC0415 - see above
 
     try:
         return RegistryClient(settings)

@@ -54,8 +54,14 @@ def rest_application(
     app = FastAPI(title="cassandra-schematizer", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None)
     if security is not None:
         app.include_router(administration.router(security))
-    for room in (sources, topics, registering, targets, clients, records, plans, usage):
-        app.include_router(room.router(catalogue, access))
+    app.include_router(sources.router(catalogue, access))
+    app.include_router(topics.router(catalogue, access))
+    app.include_router(registering.router(catalogue, access))
+    app.include_router(targets.router(catalogue, access))
+    app.include_router(clients.router(catalogue, access))
+    app.include_router(records.router(catalogue, access))
+    app.include_router(plans.router(catalogue, access))
+    app.include_router(usage.router(catalogue, access))
     app.include_router(lineage.router(catalogue, access, measures))
     app.add_exception_handler(CatalogueError, _refused)
     app.add_exception_handler(InvalidSchemaError, _invalid_schema)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 
+from cdc_common.clients.registry.views import Consumer, Producer  # noqa: TC001 - as above
 from schematizer.access import Role
 from schematizer.api.access import Writers, any_role_router
 from schematizer.bodies import ConsumerBody, ProducerBody  # noqa: TC001 - FastAPI reads annotations
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
 from schematizer.topic_names import parse_topic
-from schematizer.views import Consumer, Producer  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.access import Access

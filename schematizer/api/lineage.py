@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter  # noqa: TC002 - FastAPI reads annotations
 
+from cdc_common.clients.registry.views import Lineage  # noqa: TC001 - as above
 from schematizer.api.access import guarded_router
 from schematizer.measures.sampler import lags_of
-from schematizer.views import Lineage  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.access import Access

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from cdc_common.clients.registry.kinds import About, RefreshStatus  # noqa: TC001 - as above
+from cdc_common.clients.registry.views import Change, Note, Refresh  # noqa: TC001 - as above
 from schematizer.access import Role
 from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import NoteBody, NoteText, RefreshProgress  # noqa: TC001 - FastAPI reads annotations
-from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - as above
 from schematizer.numbers import Cursor, GivenId, PathId  # noqa: TC001 - as above
-from schematizer.views import Change, Note, Refresh  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.access import Access

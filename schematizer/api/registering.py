@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
 
+from cdc_common.clients.registry.views import Compatibility, Registration, SourceDocumentation
 from schematizer.api.access import Writers, guarded_router
 from schematizer.bodies import DescriptionBody, DocumentationBody  # noqa: TC001 - as above
 from schematizer.converters.converted import FieldDocumentation
 from schematizer.registration.register import Description
-from schematizer.views import Compatibility, Registration, SourceDocumentation
 
 if TYPE_CHECKING:
     from schematizer.access import Access

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
 
+from cdc_common.clients.registry.views import (  # noqa: TC001 - as above
+    Decision,
+    Element,
+    Namespace,
+    Refresh,
+    Source,
+)
 from schematizer.api.access import Writers, guarded_router
 from schematizer.bodies import Described, NewName, RefreshBody  # noqa: TC001 - as above
-from schematizer.views import Decision, Element, Namespace, Refresh, Source  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.access import Access

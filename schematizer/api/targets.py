@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 
+from cdc_common.clients.registry.views import (
+    ConsumerGroup,
+    DataSource,
+    DataTarget,
+    FollowedTopics,
+)
 from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import ConsumerGroupBody, DataTargetBody  # noqa: TC001 - FastAPI reads annotations
 from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.numbers import Cursor  # noqa: TC001 - FastAPI reads annotations
-from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTopics
 
 if TYPE_CHECKING:
     from schematizer.access import Access

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 
+from cdc_common.clients.registry.kinds import Part, Status, TopicKind
+from cdc_common.clients.registry.views import (  # noqa: TC001 - as above
+    Element,
+    Schema,
+    Topic,
+    TopicSchema,
+)
 from schematizer.access import Role
 from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import StatusBody  # noqa: TC001 - as above
 from schematizer.catalogue.schema_readers import SchemaReaders
 from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.catalogue.topics import TopicFilter
-from schematizer.model.source_tables import Part, Status, TopicKind
 from schematizer.numbers import GivenId, PathId  # noqa: TC001 - FastAPI reads annotations
 from schematizer.topic_names import parse_topic
-from schematizer.views import Element, Schema, Topic, TopicSchema  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.access import Access

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from cdc_common.clients.registry.views import Unused  # noqa: TC001 - FastAPI reads annotations
 from schematizer.api.access import any_role_router
 from schematizer.catalogue.usage import UNUSED_DAYS
-from schematizer.views import Unused  # noqa: TC001 - FastAPI reads annotations
 
 if TYPE_CHECKING:
     from schematizer.access import Access

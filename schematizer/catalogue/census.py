@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import BigInteger, case, cast, func, not_, select, type_coerce
 
+from cdc_common.clients.registry.kinds import Status
 from schematizer.catalogue.clients import LATE
 from schematizer.catalogue.usage import UNUSED_DAYS, is_unused_schema, is_unused_topic
 from schematizer.model.base import microseconds, now
 from schematizer.model.client_tables import ConsumerRow, ProducerRow
-from schematizer.model.source_tables import NamespaceRow, SourceRow, Status, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
     from datetime import datetime

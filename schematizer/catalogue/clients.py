@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from sqlalchemy import select
 
+from cdc_common.clients.registry.views import Consumer, Producer
 from schematizer.catalogue import lookups
 from schematizer.errors import invalid
 from schematizer.model.base import now
 from schematizer.model.client_tables import ConsumerRow, ProducerRow
 from schematizer.model.record_tables import OutboxRow
 from schematizer.model.source_tables import TopicRow
-from schematizer.views import Consumer, Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cdc_common.clients.registry.views import FieldText, SourceDocumentation
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import elements_of, newest_value
 from schematizer.converters.converted import FieldDocumentation
 from schematizer.errors import invalid, not_found
 from schematizer.model.source_tables import PATH_LENGTH, FieldRow, SourceRow
-from schematizer.views import FieldText, SourceDocumentation
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

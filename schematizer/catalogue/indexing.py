@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Select, and_, bindparam, event, or_, select
 from sqlalchemy.orm import Session
 
+from cdc_common.clients.registry.kinds import About
 from schematizer.catalogue import words
 from schematizer.catalogue.schemas import newest_value
 from schematizer.model.client_tables import DataTargetRow
-from schematizer.model.record_tables import About, NoteRow, TagRow
+from schematizer.model.record_tables import NoteRow, TagRow
 from schematizer.model.search_tables import documents
 from schematizer.model.source_tables import ElementRow, FieldRow, NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 

@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import select
 
+from cdc_common.clients.registry.kinds import TopicKind
+from cdc_common.clients.registry.views import (
+    CassandraTable,
+    Lineage,
+    Reader,
+    Stage,
+    StageKind,
+)
 from schematizer.catalogue import lookups
 from schematizer.catalogue.overview import groups_of_source
 from schematizer.model.client_tables import ConsumerRow
-from schematizer.model.source_tables import TopicKind, TopicRow
-from schematizer.views import CassandraTable, Lineage, Reader, Stage, StageKind
+from schematizer.model.source_tables import TopicRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sqlalchemy.orm import Session
 
+    from cdc_common.clients.registry.views import Topic
     from schematizer.catalogue.topics import Topics
     from schematizer.model.database import Database
-    from schematizer.views import Topic
 
     LagsOf = Callable[[str], Mapping[str, int]]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, select
 from sqlalchemy.orm import selectinload
 
+from cdc_common.clients.registry.views import Namespace, Source
 from schematizer.catalogue import lookups
 from schematizer.model.source_tables import NamespaceRow, SourceRow
-from schematizer.views import Namespace, Source
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -6,6 +6,13 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, func, or_, select
 
+from cdc_common.clients.registry.kinds import About, Part, Status, TopicKind
+from cdc_common.clients.registry.views import (
+    ConsumerGroup,
+    Coverage,
+    Place,
+    Version,
+)
 from schematizer.catalogue import lookups
 from schematizer.catalogue.census import how_many
 from schematizer.catalogue.schemas import elements_of, primary_key
@@ -13,19 +20,7 @@ from schematizer.catalogue.targets import group_view
 from schematizer.catalogue.topics import topic_schema_view
 from schematizer.errors import not_found
 from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow, DataTargetRow
-from schematizer.model.record_tables import About
-from schematizer.model.source_tables import (
-    ElementRow,
-    FieldRow,
-    NamespaceRow,
-    Part,
-    SourceRow,
-    Status,
-    TopicKind,
-    TopicRow,
-    TopicSchemaRow,
-)
-from schematizer.views import ConsumerGroup, Coverage, Place, Version
+from schematizer.model.source_tables import ElementRow, FieldRow, NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

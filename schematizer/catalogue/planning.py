@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from cdc_common.clients.registry.kinds import Part
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import elements_of
 from schematizer.errors import invalid, not_found
-from schematizer.model.source_tables import Part, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import TopicRow, TopicSchemaRow
 from schematizer.plans.columns import PlanColumn, PlanError, columns_of, require_same_key
 from schematizer.plans.planners import all_planners
 

@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
+from cdc_common.clients.registry.kinds import About, RefreshStatus
+from cdc_common.clients.registry.views import (
+    Change,
+    Decision,
+    Note,
+    Refresh,
+)
 from schematizer.catalogue import lookups
 from schematizer.errors import conflict, invalid, not_found
 from schematizer.model.base import now
 from schematizer.model.client_tables import DataTargetRow
-from schematizer.model.record_tables import About, ChangeRow, DecisionRow, NoteRow, RefreshRow, RefreshStatus, TagRow
+from schematizer.model.record_tables import ChangeRow, DecisionRow, NoteRow, RefreshRow, TagRow
 from schematizer.model.registry_tables import schemas
 from schematizer.model.source_tables import FieldRow, NamespaceRow, SourceRow, TopicRow
-from schematizer.views import Change, Decision, Note, Refresh
 
 if TYPE_CHECKING:
     from sqlalchemy import Select

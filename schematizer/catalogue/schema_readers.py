@@ -11,9 +11,9 @@ from schematizer.topic_names import parse_topic
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from cdc_common.clients.registry.views import Schema
     from schematizer.access import Access
     from schematizer.catalogue.schemas import Schemas
-    from schematizer.views import Schema
 
 
 class SchemaReaders:

@@ -6,21 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, select
 
+from cdc_common.clients.registry.kinds import Part, Status, TopicKind
+from cdc_common.clients.registry.views import Element, Schema
 from schematizer.avro_schemas import elements as avro_elements
 from schematizer.catalogue import lookups
 from schematizer.catalogue.topics import topic_schema_view
-from schematizer.model.source_tables import (
-    PATH_LENGTH,
-    ElementRow,
-    FieldRow,
-    Part,
-    SourceRow,
-    Status,
-    TopicKind,
-    TopicRow,
-    TopicSchemaRow,
-)
-from schematizer.views import Element, Schema
+from schematizer.model.source_tables import PATH_LENGTH, ElementRow, FieldRow, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Float, Integer, and_, column, func, literal_column, or_, select, table
 
+from cdc_common.clients.registry.kinds import About
+from cdc_common.clients.registry.views import Found
 from schematizer.access import EVERYTHING
 from schematizer.catalogue import indexing, words
 from schematizer.catalogue.readable import is_readable_namespace, is_readable_target
 from schematizer.errors import invalid
 from schematizer.model.client_tables import DataTargetRow
-from schematizer.model.record_tables import About
 from schematizer.model.search_tables import POSTGRESQL_VECTOR, SQLITE_INDEX, documents
 from schematizer.model.source_tables import NamespaceRow, SourceRow
-from schematizer.views import Found
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
+from cdc_common.clients.registry.views import (
+    ConsumerGroup,
+    DataSource,
+    DataTarget,
+    FollowedTopics,
+)
 from schematizer.catalogue import lookups
 from schematizer.catalogue.topics import topics_of_target
 from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow, DataTargetRow
 from schematizer.model.record_tables import ChangeRow
 from schematizer.model.source_tables import NamespaceRow
-from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTopics
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

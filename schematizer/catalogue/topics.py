@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING
 from sqlalchemy import or_, select
 from sqlalchemy.orm import contains_eager, object_session
 
+from cdc_common.clients.registry.kinds import Part, Status, TopicKind
+from cdc_common.clients.registry.views import Topic, TopicSchema
 from schematizer.avro_schemas.elements import is_within
 from schematizer.catalogue import lookups
 from schematizer.errors import not_found
 from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow
-from schematizer.model.source_tables import (
-    ElementRow,
-    NamespaceRow,
-    Part,
-    SourceRow,
-    Status,
-    TopicKind,
-    TopicRow,
-    TopicSchemaRow,
-)
-from schematizer.views import Topic, TopicSchema
+from schematizer.model.source_tables import ElementRow, NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Select

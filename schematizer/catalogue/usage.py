@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, select, update
 
+from cdc_common.clients.registry.kinds import Status, TopicKind
+from cdc_common.clients.registry.views import Unused
 from schematizer.access import EVERYTHING
 from schematizer.catalogue.readable import is_readable_namespace
 from schematizer.model.base import now
-from schematizer.model.source_tables import NamespaceRow, SourceRow, Status, TopicKind, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 from schematizer.topic_names import parse_subject
-from schematizer.views import Unused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

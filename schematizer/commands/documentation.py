@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.clients.registry.schematizer import SchematizerClient
+from cdc_common.clients.registry.views import SourceDocumentation
 from cdc_common.errors.codes import CdcError, Code
-from schematizer.client import SchematizerClient, SchematizerError
-from schematizer.commands.connection import service
 from schematizer.commands.documentation_files import DocumentationFile, lacking, read_files
-from schematizer.views import SourceDocumentation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ def check(settings: Settings, paths: Sequence[Path], *, offline: bool) -> None:
     for path, file in files.items():
         problems += lacking(path, file)
     if not offline:
-        with service(settings.registry) as client:
+        with SchematizerClient.of_settings(settings.registry) as client:
             for path, file in files.items():
                 problems += _differences(client, path, file)
     _report(problems, len(files))
@@ -37,7 +37,7 @@ def apply(settings: Settings, paths: Sequence[Path]) -> None:
     """Makes the catalogue say what the files say. Nothing is applied if a file cannot be read."""
     files, problems = read_files(paths)
     _report(problems, len(files))
-    with service(settings.registry) as client:
+    with SchematizerClient.of_settings(settings.registry) as client:
         for path, file in files.items():
             known = _known(client, file)
             unknown = client.document(file.namespace, file.source, file.documentation(known.doc if known else None))
@@ -50,7 +50,7 @@ def comments(settings: Settings, keyspaces: Sequence[str]) -> None:
     """Makes the comments of Cassandra's tables the docs of their sources. A table without a comment keeps its doc."""
     from cdc_common.clients.cassandra import connect  # noqa: PLC0415 - the other commands do not need the driver
 
-    with connect(settings.cassandra) as cassandra, service(settings.registry) as client:
+    with connect(settings.cassandra) as cassandra, SchematizerClient.of_settings(settings.registry) as client:
         applied = 0
         for keyspace in keyspaces:
             query = f"SELECT table_name, comment FROM system_schema.tables WHERE keyspace_name = '{_literal(keyspace)}'"  # noqa: S608 - quoted
@@ -66,8 +66,8 @@ def comments(settings: Settings, keyspaces: Sequence[str]) -> None:
 def _set_doc(client: SchematizerClient, namespace: str, source: str, doc: str) -> None:
     try:
         known = client.documentation(namespace, source)
-    except SchematizerError as error:
-        if error.error != "not-found":
+    except RegistryRequestError as error:
+        if not error.is_not_found:
             raise
         known = SourceDocumentation()
     client.document(namespace, source, known.model_copy(update={"doc": doc}))
@@ -93,8 +93,8 @@ def _known(client: SchematizerClient, file: DocumentationFile) -> SourceDocument
     """None if the catalogue has no such source yet."""
     try:
         return client.documentation(file.namespace, file.source)
-    except SchematizerError as error:
-        if error.error == "not-found":
+    except RegistryRequestError as error:
+        if error.is_not_found:
             return None
         raise
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from schematizer.views import FieldText, SourceDocumentation
+from cdc_common.clients.registry.views import FieldText, SourceDocumentation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.errors.codes import CdcError, Code
-from schematizer.commands.connection import service
 from schematizer.converters.converted import ConversionError
 from schematizer.converters.models import convert_model, load_metadata, missing_documentation
 
@@ -37,7 +37,7 @@ def check(place: str) -> None:
 def register(settings: Settings, place: str, namespace: str, dialect: str) -> None:
     """Registers every table of the models."""
     metadata = _load(place)
-    with service(settings.registry) as client:
+    with SchematizerClient.of_settings(settings.registry) as client:
         for table in metadata.sorted_tables:
             try:
                 converted = convert_model(table, dialect, namespace)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from schematizer.commands.connection import service
+from cdc_common.clients.registry.kinds import Status
+from cdc_common.clients.registry.schematizer import SchematizerClient
 
 if TYPE_CHECKING:
     from schematizer.settings import Settings
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 
 def unused(settings: Settings, days: int, *, disable: bool) -> None:
     """Lists topics and schemas that were not used for so many days, and disables them if that is wanted."""
-    with service(settings.registry) as client:
+    with SchematizerClient.of_settings(settings.registry) as client:
         found = client.unused(days)
-        for each in found:
-            what = each.topic if each.schema_id is None else f"{each.topic}, schema {each.schema_id}"
+        for entry in found:
+            what = entry.topic if entry.schema_id is None else f"{entry.topic}, schema {entry.schema_id}"
             if disable:
-                client.disable(each)
+                client.set_status(entry.topic, Status.DISABLED, schema_id=entry.schema_id)
             verb = "disabled" if disable else "unused"
-            click.echo(f"{verb}: {what}, last used {each.last_used_at:%Y-%m-%d}")
+            click.echo(f"{verb}: {what}, last used {entry.last_used_at:%Y-%m-%d}")
         click.echo(f"{len(found)} in {days} days")

@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - SQLAlchemy reads annotations
-from enum import StrEnum
 
 from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from cdc_common.clients.registry.kinds import About, RefreshStatus
 from schematizer.model.base import Base, LongText, now, words
 from schematizer.model.source_tables import NAME_LENGTH, SourceRow, TopicRow
-
-
-class About(StrEnum):
-    """What a note or a tag is about; `about_id` is the id in that table (a schema's: the registry's id)."""
-
-    NAMESPACE = "namespace"
-    SOURCE = "source"
-    FIELD = "field"
-    TOPIC = "topic"
-    SCHEMA = "schema"
-    DATA_TARGET = "data-target"
-
-
-class RefreshStatus(StrEnum):
-    """The state of sending a source's rows again."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    PAUSED = "paused"
-    DONE = "done"
-    FAILED = "failed"
 
 
 class NoteRow(Base):

@@ -25,7 +25,7 @@ documents = Table(
     Column("text_words", LongText, nullable=False),
     UniqueConstraint("about", "namespace", "source", "name"),
 )
-"""`about`: a word of record_tables.About. `text`: what is said of it. `name_words`, `text_words`: its words as
+"""`about`: a word of kinds.About. `text`: what is said of it. `name_words`, `text_words`: its words as
 catalogue.words has them, one space between two; the databases index these.
 """
 

@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - SQLAlchemy reads annotations
-from enum import StrEnum
 
 from sqlalchemy import ForeignKey, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from cdc_common.clients.registry.kinds import Part, Status, TopicKind
 from schematizer.model.base import Base, LongText, now, words
 
 NAME_LENGTH = 249
 """The longest name of a topic, as in Kafka, and of a namespace and a source, which are parts of it."""
 PATH_LENGTH = 512
-
-
-class TopicKind(StrEnum):
-    """What a topic carries. Those of the materializer are recognised by their names."""
-
-    CHANGE = "change"
-    RAW = "raw"
-    DEAD = "dead"
-    OTHER = "other"
-
-
-class Part(StrEnum):
-    """The part of a message that a schema describes."""
-
-    KEY = "key"
-    VALUE = "value"
-
-
-class Status(StrEnum):
-    """read-write: may be registered and read. read-only: readers may use it, no producer may register it again.
-    disabled: it no longer counts for the assignment of topics, and no client should use it.
-    """
-
-    READ_WRITE = "read-write"
-    READ_ONLY = "read-only"
-    DISABLED = "disabled"
 
 
 class NamespaceRow(Base):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from cdc_common.clients.registry.kinds import Part, Status, TopicKind
 from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.parsing import parse
 from schematizer.catalogue import lookups
@@ -13,7 +14,7 @@ from schematizer.catalogue.schemas import primary_key
 from schematizer.errors import invalid
 from schematizer.model.registry_queries import digest_of
 from schematizer.model.registry_tables import schemas
-from schematizer.model.source_tables import NAME_LENGTH, Part, SourceRow, Status, TopicKind, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import NAME_LENGTH, SourceRow, TopicRow, TopicSchemaRow
 from schematizer.registration.decide import NewestTopic, NewSchema, Rule, Verdict
 from schematizer.topic_names import parse_topic, topic_name
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy import false, select
 from sqlalchemy.orm import Session
 
+from cdc_common.clients.registry.kinds import Status
 from schematizer.catalogue import lookups
 from schematizer.model.database import write_in_session
 from schematizer.model.registry_tables import schemas, versions
-from schematizer.model.source_tables import Status, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import TopicRow, TopicSchemaRow
 from schematizer.registration.register_version import (
     NewVersion,
     Version,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from cdc_common.clients.registry.kinds import Part, Status
+from cdc_common.clients.registry.views import Registration
 from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
 from schematizer.catalogue import documenting, lookups
@@ -16,18 +18,17 @@ from schematizer.converters.formats import all_converters
 from schematizer.errors import conflict, invalid, not_found
 from schematizer.model import registry_queries
 from schematizer.model.record_tables import DecisionRow
-from schematizer.model.source_tables import Part, SourceRow, Status, TopicRow
 from schematizer.registration import assign
 from schematizer.registration.decide import NewSchema, Verdict, decide
 from schematizer.registration.register_version import NewVersion, register_version
 from schematizer.topic_names import subject_of
-from schematizer.views import Registration
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from schematizer.catalogue.rules import Rules
     from schematizer.model.database import Database
+    from schematizer.model.source_tables import SourceRow, TopicRow
 
 
 @dataclass(frozen=True, slots=True)

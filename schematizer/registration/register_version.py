@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cdc_common.clients.registry.kinds import Part, Status
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import store_elements
 from schematizer.catalogue.usage import touch
 from schematizer.model import registry_queries
-from schematizer.model.source_tables import Part, Status, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import TopicRow, TopicSchemaRow
 from schematizer.topic_names import parse_subject, parse_topic
 
 if TYPE_CHECKING:

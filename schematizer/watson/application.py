@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
 def watson_application(site: Site, count_database_error: Callable[[], None]) -> FastAPI:
     app = FastAPI(title="Watson", docs_url=None, redoc_url=None, openapi_url=None)
-    for room in (sources, topics, clients, searching, writing):
-        app.include_router(room.router(site))
+    app.include_router(sources.router(site))
+    app.include_router(topics.router(site))
+    app.include_router(clients.router(site))
+    app.include_router(searching.router(site))
+    app.include_router(writing.router(site))
     app.mount("/static", _KeptFiles(directory=STATIC))
     _add_errors(app, site, count_database_error)
     return app

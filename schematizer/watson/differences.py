@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from schematizer.views import Element
+    from cdc_common.clients.registry.views import Element
 
 NO_DOCS = "no docs"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from schematizer.model.record_tables import About
+from cdc_common.clients.registry.kinds import About
 
 if TYPE_CHECKING:
-    from schematizer.views import Place
+    from cdc_common.clients.registry.views import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from cdc_common.clients.registry.kinds import About
 from schematizer.access import Access, Role
 from schematizer.measures.sampler import Measures
-from schematizer.model.record_tables import About
 from schematizer.service import Catalogue
 from schematizer.topic_names import parse_topic
 from schematizer.watson.forms import Forms
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import HTMLResponse
 
+    from cdc_common.clients.registry.views import Namespace
     from schematizer.access import Grants
-    from schematizer.views import Namespace
 
 PAGE_SIZE = 50
 

@@ -4,7 +4,8 @@ The clients of a partition raise KafkaException, which the worker's loop turns i
 What the driver calls raises CdcError.
 """
 
-from stream_runtime.kafka.clients import ProducerExpiredError, command_errors, driver_errors
+from cdc_common.clients.kafka_errors import ProducerExpiredError
+from stream_runtime.kafka.clients import command_errors, driver_errors
 from stream_runtime.kafka.partition_reader import read_partition, read_raw
 from stream_runtime.kafka.positions import GroupPositions
 from stream_runtime.kafka.producer import PRODUCER_DEFAULTS, PartitionProducer, ProducerSettings, send_all

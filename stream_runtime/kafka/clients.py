@@ -37,26 +37,13 @@ QUICK = {
 T = TypeVar("T")
 
 
-class ProducerExpiredError(CdcError):
-    """The brokers have forgotten an idle producer, and no instance has fenced it. A new one continues."""
-
-
-def kafka_error(doing: str, exception: KafkaException) -> CdcError:
-    """Return a CdcError: KAFKA_UNREACHABLE for what heals by itself, KAFKA_REFUSED for all others."""
-    error: KafkaError = exception.args[0]
-    found = kafka_errors.kafka_error(f"Cannot {doing}", error)
-    if kafka_errors.is_expired(error):
-        return ProducerExpiredError(found.code, found.problem, found.fix)
-    return found
-
-
 @contextmanager
 def driver_errors(doing: str) -> Iterator[None]:
     """Turns KafkaException into CdcError, as `kafka_error`."""
     try:
         yield
     except KafkaException as exception:
-        raise kafka_error(doing, exception) from exception
+        raise kafka_errors.kafka_error(f"Cannot {doing}", exception.args[0]) from exception
 
 
 @contextmanager

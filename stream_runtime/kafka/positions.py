@@ -10,10 +10,11 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicParti
 from cdc_common.clients.group_offsets import reason_of_timeout
 from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_admin import in_requests
+from cdc_common.clients.kafka_errors import kafka_error
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.position import Position, decode
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, kafka_error
+from stream_runtime.kafka.clients import QUICK, TIMEOUT
 from stream_runtime.records import SourcePartition
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def read_each_position(
         try:
             found[where] = _position_of(committed, faults)[1]
         except KafkaException as error:
-            found[where] = kafka_error(f"read the offset of {where}", error)
+            found[where] = kafka_error(f"Cannot read the offset of {where}", error.args[0])
         except CdcError as error:
             found[where] = error
     return found

@@ -11,10 +11,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_error_table import Kind
-from cdc_common.clients.kafka_errors import known_error
+from cdc_common.clients.kafka_errors import kafka_error, known_error
 from cdc_common.errors.codes import CdcError, Code
 from stream_runtime.exactly_once.position import Position, encode
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -153,7 +153,7 @@ class PartitionProducer:
         if known.kind is Kind.TOO_LARGE:
             return _refused_as_too_large(cause, known.fix)
         if known.kind is Kind.EXPIRED:
-            return kafka_error(f"continue the transactions of {self._partition}", KafkaException(cause))
+            return kafka_error(f"Cannot continue the transactions of {self._partition}", cause)
         if time.monotonic() - self._begun > self._timeout:
             return _expired(self._partition, time.monotonic() - self._begun, cause)
         return KafkaException(cause)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cdc_common.clients.kafka import LOGGED, client_config
-from cdc_common.clients.kafka_errors import is_transient
+from cdc_common.clients.kafka_errors import is_transient, kafka_error
 from cdc_common.errors.codes import CdcError
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors
 from stream_runtime.kafka.positions import read_each_position
 from stream_runtime.records import Record, SourcePartition
 
@@ -260,7 +260,7 @@ class RawReader:
         elif not is_transient(error):
             if partition is None:
                 raise KafkaException(error)
-            read.errors[partition] = kafka_error(f"read {partition}", KafkaException(error))
+            read.errors[partition] = kafka_error(f"Cannot read {partition}", error)
 
 
 def record_of(message: Message) -> Record:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc_common.clients.kafka import LOGGED, client_config
-from cdc_common.clients.kafka_errors import is_transient
+from cdc_common.clients.kafka_errors import is_transient, kafka_error
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.committed import Committed, decode
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka import driver_errors
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, kafka_error
+from stream_runtime.kafka.clients import QUICK, TIMEOUT
 from stream_runtime.records import SourcePartition, SourceRecord, TopicShape
 
 if TYPE_CHECKING:
@@ -142,4 +142,4 @@ class SourceReader:
         elif not is_transient(error):
             if partition is None:
                 raise KafkaException(error)
-            read.errors[partition] = kafka_error(f"read {partition}", KafkaException(error))
+            read.errors[partition] = kafka_error(f"Cannot read {partition}", error)

@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from cdc_common.clients.kafka import logged_admin
 from cdc_common.clients.kafka_admin import answer_of, create_topic, in_requests, partition_counts, topic_settings
-from cdc_common.clients.kafka_errors import is_transient
+from cdc_common.clients.kafka_errors import is_transient, kafka_error
 from cdc_common.errors.codes import CdcError, Code
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
+from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
 from stream_runtime.kafka.unread import Retention
 from stream_runtime.records import SourcePartition, TopicShape
 
@@ -240,7 +240,7 @@ def _shape_of(topic: str, described: Future[Any]) -> TopicShape | CdcError:
     try:
         return _shape(answer_of(described, TIMEOUT))
     except KafkaException as error:
-        return kafka_error(f"describe the topic {topic}", error)
+        return kafka_error(f"Cannot describe the topic {topic}", error.args[0])
 
 
 def _shape(described: Any) -> TopicShape:  # noqa: ANN401 - the client declares no types

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from cdc_common.clients.kafka import client_config
-from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings, RegistrySettings
 from dev.local_stack.clients import cql

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from typing import Any
 
-from cdc_common.errors.codes import CdcError, Code
+from cdc_common.clients.registry.schematizer import SchematizerClient
+from cdc_common.clients.registry.views import SourceDocumentation
 from dev.local_stack.demo.shop import KEYSPACE
 
-_SECONDS = 30
 DOCS: dict[str, dict[str, Any]] = {
     "orders": {
         "owner": "team-checkout",
@@ -49,16 +46,7 @@ DOCS: dict[str, dict[str, Any]] = {
 
 
 def describe(registry: str, prefix: str) -> None:
-    """Puts the docs into the registry at this URL. CdcError SERVER_FAILED if it refuses them."""
-    for table, said in DOCS.items():
-        _put(f"{registry}/api/v1/namespaces/{prefix}.{KEYSPACE}/sources/{table}/documentation", said)
-
-
-def _put(url: str, body: dict[str, Any]) -> None:
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="PUT")  # noqa: S310 - our own http
-    try:
-        with urllib.request.urlopen(request, timeout=_SECONDS):  # noqa: S310 - as above
-            pass
-    except (urllib.error.URLError, OSError) as error:
-        raise CdcError(Code.SERVER_FAILED, f"PUT {url}: {error}.", "See the registry's log in .run.") from error
+    """Puts the docs into the registry at this URL. RegistryRequestError."""
+    with SchematizerClient(registry) as client:
+        for table, documentation in DOCS.items():
+            client.document(f"{prefix}.{KEYSPACE}", table, SourceDocumentation.model_validate(documentation))

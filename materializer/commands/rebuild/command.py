@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.registry.confluent import RegistryClient
 from materializer.commands.rebuild.rebuild import Rebuild
 from materializer.errors import RAW_FAULTS
 from stream_runtime.kafka import command_errors

@@ -31,7 +31,7 @@ _KEY = b"k"  # prefix of a change's key: keys begin with 0x00, which the state s
 
 
 class Schemas(Protocol):
-    """cdc_common.clients.registry.RegistryClient."""
+    """cdc_common.clients.registry.confluent.RegistryClient."""
 
     def get(self, schema_id: int) -> dict[str, Any]: ...
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.reshard.survey import read_raw_topic, survey_topic

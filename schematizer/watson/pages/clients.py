@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - as above
 
+from cdc_common.clients.registry.kinds import About
 from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.errors import CatalogueError
-from schematizer.model.record_tables import About
 from schematizer.topic_names import parse_topic
 from schematizer.watson.site import Crumb, Remarks, paged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from schematizer.views import Place
+    from cdc_common.clients.registry.views import Place
     from schematizer.watson.site import Site
 
 

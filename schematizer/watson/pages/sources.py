@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - as above
 
+from cdc_common.clients.registry.kinds import About
+from cdc_common.clients.registry.views import Coverage
 from schematizer.catalogue.topics import TopicFilter
 from schematizer.errors import not_found
 from schematizer.measures.sampler import lags_of
-from schematizer.model.record_tables import About
-from schematizer.views import Coverage
 from schematizer.watson.differences import differences
 from schematizer.watson.site import Crumb, Remarks, paged
 
 if TYPE_CHECKING:
-    from schematizer.views import Element
+    from cdc_common.clients.registry.views import Element
     from schematizer.watson.links import Links
     from schematizer.watson.site import Site
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - FastAPI reads annotations
 
+from cdc_common.clients.registry.kinds import (
+    About,
+    TopicKind,
+)
 from schematizer.access import Role
 from schematizer.catalogue.schema_readers import SchemaReaders
 from schematizer.catalogue.usage import UNUSED_DAYS
-from schematizer.model.record_tables import About
-from schematizer.model.source_tables import TopicKind  # noqa: TC001 - FastAPI reads annotations
 from schematizer.numbers import PathId  # noqa: TC001 - as above
 from schematizer.topic_names import parse_topic
 from schematizer.watson.site import Crumb, Remarks, paged

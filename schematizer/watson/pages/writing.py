@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import RedirectResponse
 
+from cdc_common.clients.registry.kinds import (
+    About,
+    Status,
+)
+from cdc_common.clients.registry.views import Place
 from schematizer.access import Role
 from schematizer.access.csrf import FIELD
-from schematizer.model.record_tables import About
-from schematizer.model.source_tables import Status  # noqa: TC001 - FastAPI reads annotations
 from schematizer.numbers import PathId  # noqa: TC001 - as above
-from schematizer.views import Place
 
 if TYPE_CHECKING:
     from schematizer.watson.site import Site

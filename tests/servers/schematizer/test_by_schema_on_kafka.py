@@ -15,12 +15,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cdc_common.clients.by_schema.consumer import SchemaConsumer
+from cdc_common.clients.by_schema.kafka import Service
+from cdc_common.clients.by_schema.producer import SchemaProducer
+from cdc_common.clients.registry.schematizer import SchematizerClient
 from dev.local_stack.process.paths import project_root
 from dev.local_stack.process.processes import wait_until
-from schematizer.client import SchematizerClient
-from schematizer.client.consumer import SchemaConsumer
-from schematizer.client.kafka import Service
-from schematizer.client.producer import SchemaProducer
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.registry.confluent import RegistryClient
+from cdc_common.clients.registry.schematizer import SchematizerClient
+from cdc_common.clients.registry.views import FieldText, SourceDocumentation
 from cdc_common.errors.codes import Code
-from schematizer.client import SchematizerClient
-from schematizer.views import FieldText, SourceDocumentation
 from tests.support.transformer.local_job import LocalJob
 from tests.support.transformer.orders import with_column
 from tests.support.transformer.scene import BAD_STATUS, PARTITIONS, SECOND_STEPS, STEPS, Keyed, Scene

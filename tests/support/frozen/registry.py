@@ -15,6 +15,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
+from cdc_common.clients.registry.kinds import About
 from schematizer.avro_schemas.compatibility import Level
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
@@ -22,7 +23,6 @@ from schematizer.converters.converted import FieldDocumentation
 from schematizer.model import migrating
 from schematizer.model.backup import check_backup, write_backup
 from schematizer.model.database import Database, opened
-from schematizer.model.record_tables import About
 from schematizer.registration.mirror import Mirror
 from schematizer.registration.register import Description
 from schematizer.service import Catalogue

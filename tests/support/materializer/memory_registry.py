@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cdc_common.clients.registry import IncompatibleSchemaError
-from cdc_common.errors.codes import Code
+from cdc_common.clients.registry.errors import IncompatibleSchemaError
 
 
 class MemoryRegistry:
@@ -24,7 +23,7 @@ class MemoryRegistry:
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         if subject in self._strict and self.has(subject) and self.lookup(subject, schema) is None:
-            raise IncompatibleSchemaError(Code.REGISTRY_REFUSED, "It does not follow.", "None.")
+            raise IncompatibleSchemaError("It does not follow.", "None.", status=409, word="409")
         return self.schemas.setdefault((subject, json.dumps(schema)), len(self.schemas) + 1)
 
     def lookup(self, subject: str, schema: dict[str, Any]) -> int | None:

@@ -1,4 +1,4 @@
-"""A producer and a consumer of Kafka in memory, as far as schematizer.client uses them."""
+"""A producer and a consumer of Kafka in memory, as far as cdc_common.clients.by_schema uses them."""
 
 from __future__ import annotations
 

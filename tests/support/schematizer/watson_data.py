@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from cdc_common.clients.registry.kinds import About
+from cdc_common.clients.registry.views import DataSource, FieldText, SourceDocumentation
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
-from schematizer.model.record_tables import About
-from schematizer.views import DataSource, FieldText, SourceDocumentation
 
 if TYPE_CHECKING:
     from schematizer.confluent.store import Store

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from cdc_common.clients.registry.kinds import About
+from cdc_common.clients.registry.views import DataSource
 from schematizer.access import Grants, grant_from_text
-from schematizer.model.record_tables import About
-from schematizer.views import DataSource
 from tests.support.schematizer.watson_data import BY, NAMESPACE, TABLES, envelope
 
 if TYPE_CHECKING:

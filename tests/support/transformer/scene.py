@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdc_common.clients.registry import RegistryClient
+from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.messages import wire
 from cdc_common.settings import KafkaSettings, RegistrySettings
 from tests.support.materializer.protocol_run import read_topic

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
+from cdc_common.clients.registry.kinds import About
+from cdc_common.clients.registry.views import DataSource
 from cdc_common.errors.codes import CdcError, Code
 from schematizer.access import EVERYTHING
 from schematizer.catalogue.rules import Rules
@@ -21,7 +23,6 @@ from schematizer.confluent.store import Store
 from schematizer.converters.converted import FieldDocumentation
 from schematizer.model.backup import restore_backup, write_backup
 from schematizer.model.database import Database, opened
-from schematizer.model.record_tables import About
 from schematizer.model.security_tables import Result
 from schematizer.registration.mirror import Mirror
 from schematizer.registration.register import Description
@@ -29,7 +30,6 @@ from schematizer.security.audit import AuditEvent, AuditLog
 from schematizer.security.keys import ApiKeys
 from schematizer.security.sessions import Sessions
 from schematizer.service import Catalogue
-from schematizer.views import DataSource
 from tests.support.schematizer.consistency import problems
 
 if TYPE_CHECKING:

@@ -13,12 +13,14 @@ import httpx
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from schematizer.client import SchematizerClient, SchematizerError, consumer
-from schematizer.client.consumer import SchemaConsumer
-from schematizer.client.kafka import Service
-from schematizer.client.messages import Encoder, MisfitError
-from schematizer.client.producer import SchemaProducer
-from schematizer.views import FieldText, SourceDocumentation
+from cdc_common.clients.by_schema import consumer
+from cdc_common.clients.by_schema.consumer import SchemaConsumer
+from cdc_common.clients.by_schema.kafka import Service
+from cdc_common.clients.by_schema.messages import Encoder, MisfitError
+from cdc_common.clients.by_schema.producer import SchemaProducer
+from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.clients.registry.schematizer import SchematizerClient
+from cdc_common.clients.registry.views import FieldText, SourceDocumentation
 from tests.support.schematizer.memory_clients import MemoryConsumer, MemoryMessage, MemoryProducer
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ def test_another_primary_key_is_another_topic_at_once(namespace: str, kafka: Mem
     producer.produce({"id": 1, "a": "x"}, b"x")
     topics = f"{namespace}.users", f"{namespace}.users-v2"
     assert [(each.topic, each.key) for each in kafka.sent] == [(topics[0], "1"), (topics[1], b"x")]
-    with pytest.raises(SchematizerError):
+    with pytest.raises(RegistryRequestError):
         producer.set_schema('{"type": "nothing"}')
     assert producer.topic == topics[1]
 
@@ -156,7 +158,7 @@ def test_a_schema_by_its_id(client: SchematizerClient, namespace: str, kafka: Me
     assert made.key_schema_id is not None
     key = Encoder(made.key_schema_id, KEY).encode({"id": 7})
     assert kafka.sent == [(made.topic, key, Encoder(made.schema_id, record("a")).encode({"id": 1}))]
-    with pytest.raises(SchematizerError, match="takes values of schema 100000"):
+    with pytest.raises(RegistryRequestError, match="takes values of schema 100000"):
         produce(100_000)
 
 
@@ -168,7 +170,7 @@ def test_a_producer_goes_on_while_the_service_is_away(
     time.sleep(4 * SOON)
     producer.produce({"id": 1})
     assert kafka.sent[0].topic == producer.topic
-    with pytest.raises(SchematizerError, match="away"):
+    with pytest.raises(RegistryRequestError, match="away"):
         produce(record("a"))
 
 
@@ -181,7 +183,7 @@ def test_a_schema_that_is_refused_later_stops_the_producer_until_it_is_not(
     def is_refused() -> bool:
         try:
             producer.produce({"id": 1})
-        except SchematizerError as error:
+        except RegistryRequestError as error:
             return error.status == 409
         return False
 
@@ -350,7 +352,7 @@ def test_what_a_consumer_cannot_begin_with(client: SchematizerClient, namespace:
         begin(group, schema=record())
     with pytest.raises(ValueError, match="not both"):
         begin(group, sources=sources, data_target="d")
-    with pytest.raises(SchematizerError, match="usres"):
+    with pytest.raises(RegistryRequestError, match="usres"):
         begin(group, sources=[*sources, (namespace, "usres")])
-    with pytest.raises(SchematizerError, match="100000"):
+    with pytest.raises(RegistryRequestError, match="100000"):
         begin(group, schema=100_000)

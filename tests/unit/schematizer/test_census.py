@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from sqlalchemy import update
 
+from cdc_common.clients.registry.kinds import Status
 from schematizer import metrics
 from schematizer.avro_schemas.compatibility import Level
 from schematizer.catalogue import census
@@ -19,7 +20,7 @@ from schematizer.confluent.store import Store
 from schematizer.model.base import now
 from schematizer.model.client_tables import ConsumerRow, ProducerRow
 from schematizer.model.database import Database, opened
-from schematizer.model.source_tables import Status, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import TopicRow, TopicSchemaRow
 from schematizer.registration.mirror import Mirror
 from schematizer.service import Catalogue
 

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdc_common.clients.registry.kinds import TopicKind
+from cdc_common.clients.registry.views import (
+    CassandraTable,
+    Lineage,
+    Reader,
+    StageKind,
+)
 from schematizer.application import REST_PATH
 from schematizer.catalogue.clients import ConsumerRegistration
 from schematizer.errors import CatalogueError
 from schematizer.measures.measured import Measured
 from schematizer.model.database import opened
-from schematizer.model.source_tables import TopicKind
-from schematizer.views import CassandraTable, Lineage, Reader, StageKind
 from tests.support.schematizer import watson_data
 from tests.support.schematizer.watson import watson_over
 from tests.support.schematizer.watson_data import BY, NAMESPACE

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from schematizer.client import SchematizerClient, SchematizerError
+from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.clients.registry.schematizer import SchematizerClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,7 +206,7 @@ def test_plans(client: SchematizerClient, namespace: str) -> None:
     created = client.plan("redshift", "public.users", first)
     assert created[0].startswith('CREATE TABLE "public"."users"')
     assert client.plan("redshift", "users", second, first) == ['ALTER TABLE "users" ADD COLUMN "a" VARCHAR(65535)']
-    with pytest.raises(SchematizerError, match="no planner oracle"):
+    with pytest.raises(RegistryRequestError, match="no planner oracle"):
         client.plan("oracle", "users", first)
 
 
@@ -218,9 +219,9 @@ def test_what_is_refused_says_why_and_what_to_do(registry: Registry, client: Sch
     assert registry.call("DELETE", f"{REST}/topics").status == 405
     assert registry.call("POST", f"{REST}/namespaces", {"name": "a b"}).status == 422
     assert registry.call("POST", f"{REST}/namespaces", {"name": "a", "colour": 1}).status == 422
-    with pytest.raises(SchematizerError) as caught:
+    with pytest.raises(RegistryRequestError) as caught:
         client.topic("nothing")
-    assert (caught.value.status, caught.value.error, caught.value.is_retried) == (404, "not-found", False)
+    assert (caught.value.status, caught.value.word, caught.value.is_retried) == (404, "not-found", False)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.routing import BaseRoute, Mount, Route
 
+from cdc_common.clients.registry.kinds import About
 from schematizer.access import Grant, Grants, Role, grant_from_text
 from schematizer.application import REST_PATH, WATSON_PATH
 from schematizer.confluent.guard import RULES, Scope
-from schematizer.model.record_tables import About
 from tests.support.schematizer.secured import CLOSED, RECORD, Secured, token_of
 
 if TYPE_CHECKING:

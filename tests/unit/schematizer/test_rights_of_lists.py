@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from sqlalchemy import update
 
+from cdc_common.clients.registry.views import DataSource, FieldText, SourceDocumentation
 from schematizer.application import REST_PATH, WATSON_PATH
 from schematizer.model.base import now
 from schematizer.model.source_tables import TopicRow
-from schematizer.views import DataSource, FieldText, SourceDocumentation
 from tests.support.schematizer.secured import CLOSED, RECORD, Secured
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from pydantic import SecretStr
 
-from cdc_common.clients.registry import RegistryClient
-from cdc_common.clients.topic_assignment import TopicAssigner
+from cdc_common.clients.registry.confluent import RegistryClient
+from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import RegistrySettings
 from schematizer.cli import main
@@ -265,24 +265,25 @@ def test_topics_are_assigned_to_who_may_write(
         ssl_identity_file=identity,
     )
     value = {**RECORD, "fields": [{"name": "name", "type": "string"}]}
-    with TopicAssigner(settings) as assigner:
-        assigner.check()
-        assert assigner.topics("cdc.shop", "people") == []
-        assert assigner.assign("cdc.shop", "people", RECORD, value).name == "cdc.shop.people"
-        assert assigner.topics("cdc.shop", "people") == ["cdc.shop.people"]
+    with SchematizerClient.of_settings(settings) as client:
+        client.check_reachable()
+        assert client.assigned_topics("cdc.shop", "people") == []
+        assert client.register("cdc.shop", "avro", value, source="people", key=RECORD).topic == "cdc.shop.people"
+        assert [topic.name for topic in client.assigned_topics("cdc.shop", "people")] == ["cdc.shop.people"]
         with pytest.raises(CdcError, match="role writer") as refused:
-            assigner.assign("cdc.other", "people", RECORD, value)
+            client.register("cdc.other", "avro", value, source="people", key=RECORD)
         assert refused.value.code is Code.REGISTRY_REFUSED
     with (
-        TopicAssigner(settings.model_copy(update={"ssl_ca_file": None})) as stranger,
+        SchematizerClient.of_settings(settings.model_copy(update={"ssl_ca_file": None})) as stranger,
         pytest.raises(CdcError) as untrusted,
     ):
-        stranger.check()
+        stranger.check_reachable()
     assert untrusted.value.code is Code.REGISTRY_UNREACHABLE
     said = folder / "people.toml"
     said.write_text(
         'namespace = "cdc.shop"\nsource = "people"\nowner = "team"\n[fields.name]\ndoc = "a name"\npii = true\n'
     )
     documentation.apply(Settings(registry=settings), [said])
-    with TopicAssigner(settings) as assigner:
-        assert assigner.assign("cdc.shop", "people", RECORD, value).name == "pii-cdc.shop.people-v2"
+    with SchematizerClient.of_settings(settings) as client:
+        made = client.register("cdc.shop", "avro", value, source="people", key=RECORD)
+        assert made.topic == "pii-cdc.shop.people-v2"

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import event, update
 
+from cdc_common.clients.registry.kinds import Status
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
 from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.usage import Usage
 from schematizer.confluent.store import Store
 from schematizer.model.base import now
 from schematizer.model.database import Database, opened
-from schematizer.model.source_tables import Status, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import TopicRow, TopicSchemaRow
 from schematizer.registration.mirror import Mirror
 from schematizer.service import Catalogue
 

@@ -12,8 +12,9 @@ import pytest
 
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.marshal import NativeType, UserType
-from cdc_common.clients.registry import RegistryClient
-from cdc_common.clients.topic_assignment import AssignedTopic, TopicAssigner
+from cdc_common.clients.registry.confluent import RegistryClient
+from cdc_common.clients.registry.schematizer import SchematizerClient
+from cdc_common.clients.registry.views import Registration
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import RegistrySettings
@@ -52,7 +53,7 @@ class Job:
         self._folder = folder
 
     def finder(self, assigner: Any = None) -> AssignedTopics:  # noqa: ANN401 - a double
-        asked = assigner or TopicAssigner(self.settings)
+        asked = assigner or SchematizerClient.of_settings(self.settings)
         cache = TopicCache(ObjectStore(str(self._folder)), "group")
         return AssignedTopics(self.prefix, asked, RegistryClient(self.settings), cache, lambda _topic: 3)
 
@@ -190,15 +191,21 @@ def test_a_registry_with_confluents_api_alone_is_refused_by_name(tmp_path: Path)
 
 def test_a_topic_that_is_not_the_tables_is_refused(tmp_path: Path) -> None:
     class Wrong(MemoryRegistry):
-        def assign(self, *_: object) -> AssignedTopic:
-            return AssignedTopic("cdc.shop.others", 1, 2)
+        def register(self, *_: object, **__: object) -> Any:  # noqa: ANN401 - of another API than the base's
+            return Registration(
+                namespace="cdc.shop",
+                source="orders",
+                topic="cdc.shop.others",
+                schema_id=2,
+                key_schema_id=1,
+                is_new_topic=True,
+                is_new_schema=True,
+                rule="first",
+                reason="It is the first.",
+            )
 
-        def check(self) -> None: ...
-
-        def topics(self, *_: object) -> list[str]:
+        def assigned_topics(self, *_: object, **__: object) -> list[Any]:
             return []
-
-        def disable(self, topic: str) -> None: ...
 
     finder = Job("http://127.0.0.1:1", "cdc", tmp_path).finder(Wrong())
     with pytest.raises(CdcError, match=r"cdc\.shop\.others"):

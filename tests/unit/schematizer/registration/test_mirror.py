@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdc_common.clients.registry.kinds import Part, Status, TopicKind
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
-from schematizer.model.source_tables import Part, Status, TopicKind
 from schematizer.registration.mirror import Mirror
 from schematizer.service import Catalogue
 from schematizer.topic_names import TopicName, parse_subject, parse_topic, topic_name

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdc_common.clients.registry.kinds import Status
+from cdc_common.clients.registry.views import FieldText, Registration, SourceDocumentation
 from schematizer.catalogue.rules import Rules
 from schematizer.confluent.store import Store
 from schematizer.converters.converted import FieldDocumentation
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import Database
-from schematizer.model.source_tables import Status
 from schematizer.registration.mirror import Mirror
 from schematizer.registration.register import Description
 from schematizer.service import Catalogue
-from schematizer.views import FieldText, Registration, SourceDocumentation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from schematizer.views import Decision
+    from cdc_common.clients.registry.views import Decision
 
 ID = {"name": "id", "type": "int"}
 NAME = {"name": "name", "type": ["null", "string"], "default": None}

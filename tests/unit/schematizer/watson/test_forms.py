@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cdc_common.clients.registry.kinds import About, Status
 from schematizer.access import Role
-from schematizer.model.record_tables import About
-from schematizer.model.source_tables import Status
 from tests.support.schematizer.watson_data import NAMESPACE
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cdc_common.clients.registry.kinds import About, Status
+from cdc_common.clients.registry.views import DataSource, FieldText, SourceDocumentation
 from schematizer.access import Role
 from schematizer.measures.measured import Measured
-from schematizer.model.record_tables import About
-from schematizer.model.source_tables import Status
-from schematizer.views import DataSource, FieldText, SourceDocumentation
 from tests.support.schematizer.watson import Watson, watson_over
 from tests.support.schematizer.watson_data import NAMESPACE
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdc_common.clients.registry.views import Element
 from schematizer.model.base import now
-from schematizer.views import Element
 from schematizer.watson.differences import Difference, Kind, differences
 from schematizer.watson.markdown import to_html
 from schematizer.watson.rendering import ago, lag, rate, short

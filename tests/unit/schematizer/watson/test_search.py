@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from cdc_common.clients.registry.kinds import About
 from schematizer.catalogue.words import first_match, name_words, text_words, words
-from schematizer.model.record_tables import About
 from tests.support.schematizer.watson_data import BY, NAMESPACE, envelope
 from tests.support.schematizer.watson_search import check_search
 

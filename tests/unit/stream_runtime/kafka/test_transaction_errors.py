@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from cdc_common.clients.kafka_errors import kafka_error
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.kafka import PartitionProducer
-from stream_runtime.kafka.clients import kafka_error
 from stream_runtime.records import Message
 from tests.support.mock_brokers import ADD_OFFSETS_TO_TXN, END_TXN, PRODUCE, MockBroker, mock_broker
 
@@ -91,7 +91,7 @@ def test_an_error_without_a_transaction_remains(producer: PartitionProducer) -> 
 
 @pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH])
 def test_a_fenced_producer_is_not_said_to_lack_rights(code: int) -> None:
-    error = kafka_error("fold messages", KafkaException(KafkaError(code)))
+    error = kafka_error("Cannot fold messages", KafkaError(code))
     assert error.code is Code.KAFKA_REFUSED
     assert "a newer producer has taken over" in error.problem
     assert "rights" not in error.fix

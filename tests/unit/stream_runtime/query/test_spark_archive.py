@@ -36,7 +36,7 @@ print(json.dumps([importlib.metadata.version("cassandra-cdc-materializer"), sort
 LIBRARIES = ("confluent_kafka", "pyarrow", "rocksdict", "structlog", "cdc_common.messages.envelope")
 WORKERS = {
     "materializer": (*LIBRARIES, "cassandra_storage", "materializer.worker.open_partitions"),
-    "transformer": (*LIBRARIES, "transformer.job.worker_loop", "schematizer.client"),
+    "transformer": (*LIBRARIES, "transformer.job.worker_loop", "cdc_common.clients.registry.schematizer"),
 }
 
 
@@ -46,13 +46,11 @@ def test_it_needs_what_a_worker_imports_and_nothing_of_spark_or_of_developers() 
     assert not needed & {"pyspark", "py4j", "pytest", "mypy", "ruff", spark_archive.OWN}
 
 
-def test_a_transformer_needs_its_client_of_the_registry_as_well() -> None:
-    more = (
-        spark_archive.needed_distributions("transformer").keys()
-        - spark_archive.needed_distributions("materializer").keys()
-    )
-    assert more >= {"tenacity", "sqlalchemy"}
-    assert not more & {"fastapi", "alembic", "sqlglot"}
+def test_a_job_needs_the_client_of_the_registry_and_nothing_of_its_service() -> None:
+    for program in WORKERS:
+        needed = spark_archive.needed_distributions(program).keys()
+        assert needed >= {"httpx", "cachetools"}
+        assert not needed & {"fastapi", "alembic", "sqlglot", "sqlalchemy"}
 
 
 def test_it_has_all_our_packages() -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from cdc_common.clients.registry import RegistryClient
-from cdc_common.clients.topic_assignment import TopicAssigner
+from cdc_common.clients.registry.confluent import RegistryClient
+from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import RegistrySettings
 from tests.support.schematizer.registry_process import Registry
@@ -166,7 +166,7 @@ def test_credentials_are_sent_and_not_told(stranger: str) -> None:
 @pytest.mark.parametrize("file", ["/none.pem", __file__])
 def test_a_file_that_holds_no_certificate_is_a_wrong_setting(name: str, file: str) -> None:
     settings = RegistrySettings.model_validate({"url": "https://registry", name: file})
-    for connect in (RegistryClient, TopicAssigner):
+    for connect in (RegistryClient, SchematizerClient.of_settings):
         with pytest.raises(CdcError, match=file) as caught:
             connect(settings)
         assert caught.value.code is Code.CONFIG_INVALID

@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from schematizer.client.transport import SchematizerError
+from cdc_common.clients.registry.errors import RegistryRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ class Repeated:
             except Exception as error:  # noqa: BLE001 - check raises it
                 if self._over.is_set():  # the caller may have closed what `work` uses
                     return
-                if isinstance(error, SchematizerError) and error.is_retried:
+                if isinstance(error, RegistryRequestError) and error.is_retried:
                     if not self._is_away:
                         _logger.warning("%s: the registry is away: %s", self._thread.name, error)
                     self._is_away = True
@@ -62,10 +62,10 @@ class Announcement:
         self._refusals: set[str] = set()
 
     def tell(self, register: Callable[[], object]) -> None:
-        """Call `register`. SchematizerError if the service is away. Any other refusal is logged once."""
+        """Call `register`. RegistryRequestError if the service is away. Any other refusal is logged once."""
         try:
             register()
-        except SchematizerError as error:
+        except RegistryRequestError as error:
             if error.is_retried:
                 raise
             if str(error) not in self._refusals:

@@ -1,17 +1,20 @@
-"""The client: typed, retrying, caching."""
+"""A client of the catalogue's REST interface, which cassandra-schematizer alone has: typed and caching."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import httpx
 from cachetools import LRUCache, TTLCache
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from schematizer.client.transport import Transport
-from schematizer.views import (
+from cdc_common.clients.registry.connection import registry_login, registry_tls
+from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.clients.registry.kinds import ASSIGNED_KINDS, Status
+from cdc_common.clients.registry.transport import ANSWER_SECONDS, ATTEMPTS, Transport
+from cdc_common.clients.registry.views import (
     Compatibility,
     Consumer,
     ConsumerGroup,
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
+    from cdc_common.settings import RegistrySettings
+
 _NAMESPACES, _SOURCES, _TOPICS = (
     TypeAdapter(list[Namespace]),
     TypeAdapter(list[Source]),
@@ -49,6 +54,10 @@ _DOCUMENTATION, _UNUSED = TypeAdapter(SourceDocumentation), TypeAdapter(list[Unu
 _LINEAGE = TypeAdapter(Lineage)
 _DATA_TARGET, _CONSUMER_GROUP = TypeAdapter(DataTarget), TypeAdapter(ConsumerGroup)
 _MOST_CACHED = 10_000
+_CACHE_SECONDS = 30.0
+_PATH = ("api", "v1")
+_T = TypeVar("_T")
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ class TopicsChange:
 
 
 class SchematizerClient:
-    """Several threads may use one. SchematizerError if the service refuses, or does not answer after all attempts.
+    """Several threads may use one. RegistryRequestError if the service refuses, or does not answer after all attempts.
 
     Texts of schemas are cached forever, as an id never changes its schema; topics of a source and latest schemas for
     `cache_seconds`.
@@ -77,20 +86,23 @@ class SchematizerClient:
         login: tuple[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
-        timeout: float = 10.0,
-        attempts: int = 5,
-        cache_seconds: float = 30.0,
+        timeout: float = ANSWER_SECONDS,
+        attempts: int = ATTEMPTS,
+        cache_seconds: float = _CACHE_SECONDS,
     ) -> None:
         """`url`: the root of the service. `login`: user (or id of an API key) and password. `headers`: sent with each
         request, such as a token. `tls`: for authorities or a certificate of one's own. `timeout`: of one attempt (s).
         """
-        client = httpx.Client(
-            base_url=url, auth=login, headers=dict(headers or {}), timeout=timeout, verify=tls or True
-        )
-        self._transport = Transport(client, attempts)
+        self._transport = Transport(url, login=login, headers=headers, tls=tls, timeout=timeout, attempts=attempts)
         self._texts: LRUCache[int, str] = LRUCache(_MOST_CACHED)
         self._recent: TTLCache[Any, Any] = TTLCache(_MOST_CACHED, cache_seconds)
         self._lock = Lock()
+
+    @classmethod
+    def of_settings(cls, settings: RegistrySettings, *, cache_seconds: float = _CACHE_SECONDS) -> Self:
+        """Return the client of `[registry]`. CdcError CONFIG_INVALID if a file of the settings cannot be used."""
+        login, tls = registry_login(settings), registry_tls(settings)
+        return cls(settings.url, login=login, tls=tls, cache_seconds=cache_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -103,14 +115,18 @@ class SchematizerClient:
     def close(self) -> None:
         self._transport.close()
 
+    def check_reachable(self) -> None:
+        """Return if cassandra-schematizer answers. Of another registry, the error says `lacks_request`."""
+        self._get(_ANYTHING, "me")
+
     def namespaces(self) -> list[Namespace]:
-        return self._transport.get(_NAMESPACES, "namespaces")
+        return self._get(_NAMESPACES, "namespaces")
 
     def sources(self, namespace: str) -> list[Source]:
-        return self._transport.get(_SOURCES, "namespaces", namespace, "sources")
+        return self._get(_SOURCES, "namespaces", namespace, "sources")
 
     def topic(self, name: str) -> Topic:
-        return self._transport.get(_TOPIC, "topics", name)
+        return self._get(_TOPIC, "topics", name)
 
     def topics(
         self,
@@ -123,7 +139,7 @@ class SchematizerClient:
     ) -> list[Topic]:
         """The oldest first; not cached."""
         since = created_since.isoformat() if created_since else None
-        return self._transport.get(
+        return self._get(
             _TOPICS,
             "topics",
             namespace=namespace,
@@ -138,13 +154,23 @@ class SchematizerClient:
         key = ("topics", namespace, source)
         found: list[Topic] | None = None if is_fresh else self._cached(self._recent, key)
         if found is None:
-            found = self._transport.get(_TOPICS, "namespaces", namespace, "sources", source, "topics")
+            found = self._get(_TOPICS, "namespaces", namespace, "sources", source, "topics")
             self._keep(self._recent, key, found)
         return found
 
+    def assigned_topics(self, namespace: str, source: str, *, is_fresh: bool = False) -> list[Topic]:
+        """The topics of a source that schemas are assigned to, the oldest first; none if the source is not known."""
+        try:
+            found = self.topics_of_source(namespace, source, is_fresh=is_fresh)
+        except RegistryRequestError as error:
+            if error.is_not_found:
+                return []
+            raise
+        return [topic for topic in found if topic.kind in ASSIGNED_KINDS]
+
     def schema(self, schema_id: int) -> Schema:
         """Return a schema with its topics. It is not cached."""
-        return self._transport.get(_SCHEMA, "schemas", str(schema_id))
+        return self._get(_SCHEMA, "schemas", str(schema_id))
 
     def schema_text(self, schema_id: int) -> str:
         """Canonical JSON. Asked for once."""
@@ -155,36 +181,39 @@ class SchematizerClient:
         return found
 
     def schemas(self, topic: str) -> list[TopicSchema]:
-        return self._transport.get(_TOPIC_SCHEMAS, "topics", topic, "schemas")
+        return self._get(_TOPIC_SCHEMAS, "topics", topic, "schemas")
 
     def latest_schema(self, topic: str) -> TopicSchema:
         """The newest of the values that is not disabled. Cached for a while."""
         key = ("latest", topic)
         found: TopicSchema | None = self._cached(self._recent, key)
         if found is None:
-            found = self._transport.get(_TOPIC_SCHEMA, "topics", topic, "schemas", "latest")
+            found = self._get(_TOPIC_SCHEMA, "topics", topic, "schemas", "latest")
             self._keep(self._recent, key, found)
         return found
 
     def elements(self, schema_id: int) -> list[Element]:
-        return self._transport.get(_ELEMENTS, "schemas", str(schema_id), "elements")
+        return self._get(_ELEMENTS, "schemas", str(schema_id), "elements")
 
     def register(  # noqa: PLR0913 - what a description is made of
         self,
         namespace: str,
         format: str,  # noqa: A002 - the service's word
-        text: str,
+        text: str | Mapping[str, Any],
         *,
         source: str | None = None,
-        key: str | None = None,
+        key: str | Mapping[str, Any] | None = None,
         owner: str | None = None,
         doc: str | None = None,
         fields: Mapping[str, Mapping[str, object]] | None = None,
     ) -> Registration:
-        """Register a schema. Idempotent. `fields`: by path, with `doc`, `owner`, `pii`."""
-        body = {"format": format, "text": text, "source": source, "key": key, "owner": owner, "doc": doc}
+        """Register a schema. Idempotent. `text`, `key`: texts, or JSON as Python's values. `fields`: by path, with
+        `doc`, `owner`, `pii`.
+        """
+        body = {"format": format, "text": _text(text), "source": source, "owner": owner, "doc": doc}
+        body["key"] = None if key is None else _text(key)
         body["fields"] = {path: dict(said) for path, said in (fields or {}).items()}  # type: ignore[assignment] # JSON
-        made = self._transport.send(_REGISTRATION, "POST", ("namespaces", namespace, "schemas"), body)
+        made = self._send(_REGISTRATION, "POST", ("namespaces", namespace, "schemas"), body)
         self._forget(("topics", made.namespace, made.source), ("latest", made.topic))
         return made
 
@@ -199,14 +228,14 @@ class SchematizerClient:
     ) -> Compatibility:
         """What would be decided; nothing is registered."""
         body = {"format": format, "text": text, "source": source, "key": key}
-        return self._transport.send(_COMPATIBILITY, "POST", ("namespaces", namespace, "compatibility"), body)
+        return self._send(_COMPATIBILITY, "POST", ("namespaces", namespace, "compatibility"), body)
 
     def put_data_target(
         self, name: str, kind: str, destination: str, *, owner: str | None = None, doc: str | None = None
     ) -> DataTarget:
         """Makes it, or changes the one that exists."""
         body = {"kind": kind, "destination": destination, "owner": owner, "doc": doc}
-        return self._transport.send(_DATA_TARGET, "PUT", ("data-targets", name), body)
+        return self._send(_DATA_TARGET, "PUT", ("data-targets", name), body)
 
     def put_consumer_group(
         self, data_target: str, group: str, reads: Iterable[tuple[str, str | None]]
@@ -214,12 +243,12 @@ class SchematizerClient:
         """Sets what a group of the data target reads: (namespace, source), None for all sources of the namespace."""
         sources = [{"namespace": namespace, "source": source} for namespace, source in reads]
         path = ("data-targets", data_target, "consumer-groups", group)
-        return self._transport.send(_CONSUMER_GROUP, "PUT", path, {"data_sources": sources})
+        return self._send(_CONSUMER_GROUP, "PUT", path, {"data_sources": sources})
 
     def follow(self, data_target: str, last: TopicsChange | None = None) -> TopicsChange:
         """What a data target reads now, compared with the last answer."""
         cursor = last.cursor if last else 0
-        now = self._transport.get(_FOLLOWED, "data-targets", data_target, "topics", cursor=cursor)
+        now = self._get(_FOLLOWED, "data-targets", data_target, "topics", cursor=cursor)
         before = {topic.name for topic in last.topics} if last else set()
         names = {topic.name for topic in now.topics}
         return TopicsChange(now.cursor, now.topics, sorted(names - before), sorted(before - names))
@@ -232,7 +261,7 @@ class SchematizerClient:
         """
         body = {"team": team, "service": service, "topic": topic, "schema_id": schema_id}
         body["expected_frequency_seconds"] = expected_frequency_seconds
-        return self._transport.send(_PRODUCER, "POST", ("producers",), body)
+        return self._send(_PRODUCER, "POST", ("producers",), body)
 
     def register_consumer(
         self, team: str, service: str, topic: str, consumer_group: str, expected_frequency_seconds: int
@@ -241,40 +270,52 @@ class SchematizerClient:
         seen.
         """
         body = {"team": team, "service": service, "topic": topic, "consumer_group": consumer_group}
-        return self._transport.send(
+        return self._send(
             _CONSUMER, "POST", ("consumers",), {**body, "expected_frequency_seconds": expected_frequency_seconds}
         )
 
     def documentation(self, namespace: str, source: str) -> SourceDocumentation:
-        return self._transport.get(_DOCUMENTATION, "namespaces", namespace, "sources", source, "documentation")
+        return self._get(_DOCUMENTATION, "namespaces", namespace, "sources", source, "documentation")
 
     def source_elements(self, namespace: str, source: str) -> list[Element]:
         """The elements of the source's newest enabled schema."""
-        return self._transport.get(_ELEMENTS, "namespaces", namespace, "sources", source, "elements")
+        return self._get(_ELEMENTS, "namespaces", namespace, "sources", source, "elements")
 
     def lineage(self, namespace: str, source: str) -> Lineage:
         """Return the stages that a source's rows pass, in order from the table to the consumers."""
-        return self._transport.get(_LINEAGE, "namespaces", namespace, "sources", source, "lineage")
+        return self._get(_LINEAGE, "namespaces", namespace, "sources", source, "lineage")
 
     def document(self, namespace: str, source: str, said: SourceDocumentation) -> list[str]:
         """Sets all of a source's documentation. Returns the paths that its newest schema does not have."""
         path = ("namespaces", namespace, "sources", source, "documentation")
-        return self._transport.send(_TEXTS, "PUT", path, said.model_dump(mode="json"))
+        return self._send(_TEXTS, "PUT", path, said.model_dump(mode="json"))
 
     def plan(self, planner: str, table: str, schema_id: int, from_schema_id: int | None = None) -> list[str]:
         """Statements that make a warehouse's table, or lead it from one schema to another."""
-        return self._transport.get(
-            _TEXTS, "plans", planner, table=table, schema_id=schema_id, from_schema_id=from_schema_id
-        )
+        return self._get(_TEXTS, "plans", planner, table=table, schema_id=schema_id, from_schema_id=from_schema_id)
 
     def unused(self, days: int) -> list[Unused]:
-        return self._transport.get(_UNUSED, "unused", days=days)
+        return self._get(_UNUSED, "unused", days=days)
 
-    def disable(self, unused: Unused) -> None:
-        """The topic, or the schema in it."""
-        schema = () if unused.schema_id is None else ("schemas", str(unused.schema_id))
-        answer: TypeAdapter[Any] = TypeAdapter(Any)
-        self._transport.send(answer, "PUT", ("topics", unused.topic, *schema, "status"), {"status": "disabled"})
+    def set_status(self, topic: str, status: Status, *, schema_id: int | None = None) -> None:
+        """Set the status of a topic, or of a schema in it. No schema is assigned to a disabled topic."""
+        schema = () if schema_id is None else ("schemas", str(schema_id))
+        self._send(_ANYTHING, "PUT", ("topics", topic, *schema, "status"), {"status": status.value})
+
+    def _get(self, answer: TypeAdapter[_T], *path: str, **query: Any) -> _T:  # noqa: ANN401 - what the query takes
+        return self._ask(answer, "GET", path, query, None)
+
+    def _send(self, answer: TypeAdapter[_T], method: str, path: tuple[str, ...], body: object) -> _T:
+        return self._ask(answer, method, path, {}, body)
+
+    def _ask(
+        self, answer: TypeAdapter[_T], method: str, path: tuple[str, ...], query: Mapping[str, Any], body: object
+    ) -> _T:
+        content = self._transport.ask(method, (*_PATH, *path), query=query, body=body)
+        try:
+            return answer.validate_json(content)
+        except ValidationError as error:
+            raise self._transport.not_understood(method, (*_PATH, *path), str(error)) from error
 
     def _cached(self, cache: Any, key: object) -> Any:  # noqa: ANN401 - of several types
         with self._lock:
@@ -288,3 +329,7 @@ class SchematizerClient:
         with self._lock:
             for key in keys:
                 self._recent.pop(key, None)
+
+
+def _text(schema: str | Mapping[str, Any]) -> str:
+    return schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""What the catalogue answers: frozen values, the same in Python, over REST and in schematizer.client."""
+"""The answers of the catalogue: frozen values, the same in the service, over REST and in SchematizerClient."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - as above
-from schematizer.model.source_tables import Part, Status, TopicKind  # noqa: TC001 - as above
+from cdc_common.clients.registry.kinds import (  # noqa: TC001 - as above
+    About,
+    Part,
+    RefreshStatus,
+    Status,
+    TopicKind,
+)
 
 
 class View(BaseModel):

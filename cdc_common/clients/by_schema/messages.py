@@ -12,12 +12,12 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import SchemaParseException
 from fastavro.validation import ValidationError, validate
 
+from cdc_common.clients.registry.errors import RegistryRequestError
 from cdc_common.messages import wire
 from cdc_common.messages.errors import MessageError
-from schematizer.client.transport import SchematizerError
 
 if TYPE_CHECKING:
-    from schematizer.client.client import SchematizerClient
+    from cdc_common.clients.registry.schematizer import SchematizerClient
 
 AvroSchema: TypeAlias = str | Mapping[str, Any]
 """JSON, as a text or as Python's values."""
@@ -75,8 +75,8 @@ class Decoder:
         self._writers: LRUCache[int, Any] = LRUCache(_MOST_PARSED)
 
     def decode(self, data: bytes) -> tuple[int, Any]:
-        """The id of the writer's schema, and the value. MisfitError; SchematizerError if the service does not answer
-        and the schema is not known yet.
+        """The id of the writer's schema, and the value. MisfitError; RegistryRequestError if the service does not
+        answer and the schema is not known yet.
         """
         schema_id = _schema_id(data)
         writer = self._writer(schema_id)
@@ -96,8 +96,8 @@ class Decoder:
         if writer is None:
             try:
                 text = self._client.schema_text(schema_id)
-            except SchematizerError as error:
-                if error.status != 404:
+            except RegistryRequestError as error:
+                if not error.is_not_found:
                     raise
                 raise MisfitError(f"The registry has no schema {schema_id}: the message is of another one.") from error
             writer = self._writers[schema_id] = _parsed(text)

@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
+from cdc_common.clients.by_schema.kafka import ANSWER_SECONDS, ensure_topic, is_passing
+from cdc_common.clients.by_schema.messages import (
+    AvroSchema,
+    Encoder,
+    MisfitError,
+    schema_text,
+)
+from cdc_common.clients.by_schema.repeated import Announcement, Repeated
 from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER
 from cdc_common.clients.kafka_errors import explain
-from schematizer.client.following import READ_KINDS
-from schematizer.client.kafka import ANSWER_SECONDS, ensure_topic, is_passing
-from schematizer.client.messages import AvroSchema, Encoder, MisfitError, schema_text
-from schematizer.client.repeated import Announcement, Repeated
-from schematizer.client.transport import SchematizerError
+from cdc_common.clients.registry.errors import not_found
+from cdc_common.clients.registry.kinds import Part, Status
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from schematizer.client.client import SchematizerClient
-    from schematizer.client.kafka import Service
+    from cdc_common.clients.by_schema.kafka import Service
+    from cdc_common.clients.registry.schematizer import SchematizerClient
 
 OnDelivery: TypeAlias = Callable[[KafkaError | None, Message], None]
 
@@ -64,7 +69,7 @@ class SchemaProducer:
         producer, whose owner sees to its topics and transactions. `schema`: of the values, which is registered; or the
         id of one that the source has. `key`: the schema of the keys, to be registered with it.
 
-        SchematizerError, KafkaException; MisfitError for what is no schema.
+        RegistryRequestError, KafkaException; MisfitError for what is no schema.
         """
         self._client, self._service, self._source = client, service, (namespace, source)
         self._admin: AdminClient | None = None
@@ -108,8 +113,8 @@ class SchemaProducer:
         """Send a value, None for a tombstone. `key`: as its schema says; without one, text or bytes. Waits while
         librdkafka's queue is full.
 
-        MisfitError. SchematizerError if the service has refused the schema since. Without `on_delivery`, flush raises
-        what a delivery has failed with.
+        MisfitError. RegistryRequestError if the service has refused the schema since. Without `on_delivery`, flush
+        raises what a delivery has failed with.
         """
         self._repeated.check()
         target = self._target
@@ -179,19 +184,16 @@ class SchemaProducer:
     def _look_up(self, schema_id: int) -> _Target:
         """The newest topic of the source that takes this schema."""
         namespace, source = self._source
-        topics = self._client.topics_of_source(namespace, source, is_fresh=True)
-        for topic in reversed([each for each in topics if each.kind.value in READ_KINDS]):
-            if topic.status.value != "read-write":
+        for topic in reversed(self._client.assigned_topics(namespace, source, is_fresh=True)):
+            if topic.status is not Status.READ_WRITE:
                 continue
-            schemas = [each for each in self._client.schemas(topic.name) if each.status.value == "read-write"]
-            if any(each.part.value == "value" and each.schema_id == schema_id for each in schemas):
-                keys = [self._encoder(each.schema_id) for each in schemas if each.part.value == "key"]
+            schemas = [schema for schema in self._client.schemas(topic.name) if schema.status is Status.READ_WRITE]
+            if any(schema.part is Part.VALUE and schema.schema_id == schema_id for schema in schemas):
+                keys = [self._encoder(schema.schema_id) for schema in schemas if schema.part is Part.KEY]
                 return _Target(topic.name, self._encoder(schema_id), keys[-1] if keys else None)
-        raise SchematizerError(
-            404,
-            "not-found",
-            f"No topic of {namespace}/{source} takes values of schema {schema_id}. Register it for the source, or set "
-            "the status of topic and schema to read-write.",
+        raise not_found(
+            f"No topic of {namespace}/{source} takes values of schema {schema_id}.",
+            "Register it for the source, or set the status of topic and schema to read-write.",
         )
 
     def _encoder(self, schema_id: int) -> Encoder:

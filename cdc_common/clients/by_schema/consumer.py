@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from cdc_common.clients.by_schema.following import Followed
+from cdc_common.clients.by_schema.kafka import is_passing
+from cdc_common.clients.by_schema.messages import (
+    AvroSchema,
+    Decoder,
+    MisfitError,
+    schema_text,
+)
+from cdc_common.clients.by_schema.repeated import Announcement, Repeated
 from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER
-from schematizer.client.following import Followed
-from schematizer.client.kafka import is_passing
-from schematizer.client.messages import AvroSchema, Decoder, MisfitError, schema_text
-from schematizer.client.repeated import Announcement, Repeated
-from schematizer.client.transport import SchematizerError
+from cdc_common.clients.registry.errors import RegistryRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from schematizer.client.client import SchematizerClient
-    from schematizer.client.kafka import Service
-    from schematizer.views import Topic
+    from cdc_common.clients.by_schema.kafka import Service
+    from cdc_common.clients.registry.schematizer import SchematizerClient
+    from cdc_common.clients.registry.views import Topic
 
 _POLL_SECONDS = 1.0
 _DEFAULTS: Mapping[str, Any] = {
@@ -76,7 +81,7 @@ class SchemaConsumer:
         it. `schema`: the reader's; without it, values are as they were written. `settings`: of librdkafka, with a
         group.id.
 
-        SchematizerError, also if a source has no topic; KafkaException; ValueError.
+        RegistryRequestError, also if a source has no topic; KafkaException; ValueError.
         """
         self._client, self._service, self._group = client, service, str(settings.get("group.id", ""))
         config = _config(settings)
@@ -113,8 +118,8 @@ class SchemaConsumer:
     def poll(self, seconds: float = _POLL_SECONDS) -> Received | None:
         """The next message; None if none came in this time. The one before is processed.
 
-        MisfitError for a message that cannot be read: the next call goes on after it. KafkaException. SchematizerError
-        if the service refuses.
+        MisfitError for a message that cannot be read: the next call goes on after it. KafkaException.
+        RegistryRequestError if the service refuses.
         """
         self._finish()
         self._repeated.check()
@@ -155,7 +160,7 @@ class SchemaConsumer:
         except MisfitError as error:
             self._last = message
             raise MisfitError(f"{where}: {error}") from error
-        except SchematizerError as error:
+        except RegistryRequestError as error:
             self._return(message)
             if not error.is_retried:
                 raise

@@ -1,4 +1,4 @@
-"""schematizer.client's messages: what is encoded is decoded, and errors name fields, never values."""
+"""Messages by schema: what is encoded is decoded, and errors name fields, never values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schematizer.client.messages import Decoder, Encoder, MisfitError
-from schematizer.client.transport import SchematizerError
+from cdc_common.clients.by_schema.messages import Decoder, Encoder, MisfitError
+from cdc_common.clients.registry.errors import not_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Schemas:
     def schema_text(self, schema_id: int) -> str:
         self.asked.append(schema_id)
         if schema_id not in self.texts:
-            raise SchematizerError(404, "not-found", "There is no such schema.")
+            raise not_found("There is no such schema.", "None.")
         return self.texts[schema_id]
 
 

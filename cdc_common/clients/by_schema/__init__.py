@@ -1,0 +1,4 @@
+"""A producer and a consumer of Kafka that name a source and a schema; cassandra-schematizer names the topics.
+
+They need the extra `schematizer-client`.
+"""
