@@ -68,14 +68,17 @@ class SchemaInForce:
         self._passed.clear()
 
     def step_to(self, schema: SchemaId) -> SchemaId:
-        """The first schema after the one in force, on the way to a newer one: rows follow each. A table's first schema
-        has none before it.
+        """The first schema after the one in force, on the way to a newer one: rows follow each. On the way to a table
+        that was created again these are the later schemas of the former one. A table's first schema has none before it.
         """
         current = self.schema
-        if current is None or current.table_id != schema.table_id:
+        if current is None:
             return schema
-        following = self._known.versions_between(schema.table_id, current.digest, schema.digest)
-        return SchemaId(schema.table_id, next(each for each in following if each != current.digest))
+        table_id = current.table_id
+        last = schema.digest if table_id == schema.table_id else self._known.newest.get(table_id, current.digest)
+        following = self._known.versions_between(table_id, current.digest, last)
+        digest = next((each for each in following if each != current.digest), None)
+        return schema if digest is None else SchemaId(table_id, digest)
 
     def check(self, index: int, record: RawRecord, message: RawMessage) -> None:
         """Raise SchemaAdvanceError if the record at an index is folded under a newer schema."""

@@ -43,8 +43,11 @@ class Registry(Protocol):
 def new_schemas(schemas: Sequence[TableSchema], known: Sequence[ChangeTopic | None]) -> set[int]:
     """The places of the schemas to register: those after the last known one, so that a backlog's are all there, and the
     newest one of each table id. Not of one that was never the newest (decision 0019).
+
+    A schema with the Avro schemas of an earlier one is known as that one: it does not tell that those between are older
+    than what the registry has.
     """
-    last_known = max((place for place, topic in enumerate(known) if topic is not None), default=-1)
+    last_known = max(_first_places(known).values(), default=-1)
     newest = {each.table_id: place for place, each in enumerate(schemas)}
     times = {place: from_json(each.json).altered_at for place, each in enumerate(schemas)}
     has_times = bool(times) and times[len(times) - 1] > 0
@@ -53,6 +56,15 @@ def new_schemas(schemas: Sequence[TableSchema], known: Sequence[ChangeTopic | No
         for place in times
         if place in newest.values() or (place > last_known and (times[place] > 0 or not has_times))
     }
+
+
+def _first_places(known: Sequence[ChangeTopic | None]) -> dict[tuple[str, int, int], int]:
+    """The first place of each known topic and its Avro schemas."""
+    places: dict[tuple[str, int, int], int] = {}
+    for place, topic in enumerate(known):
+        if topic is not None:
+            places.setdefault((topic.name, topic.key_schema_id, topic.value_schema_id), place)
+    return places
 
 
 def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema]) -> list[AvroSchemas]:

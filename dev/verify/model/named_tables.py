@@ -34,6 +34,7 @@ TABLES = ("Select", "TABLE", "from", "_1", "1st", "T" * 48, "a__b", "a_b", "Raw"
 NESTED = 12  # frozen lists in each other that are published
 TOO_DEEP = 60
 BROAD = 300  # columns
+CUSTOM = "'org.apache.cassandra.db.marshal.DynamicCompositeType(s=>UTF8Type,i=>Int32Type)'"
 
 
 class NamedTable(NamedTuple):
@@ -76,11 +77,13 @@ def quoted(name: str) -> str:
 
 
 def literal(kind: str, pick: random.Random) -> str:
-    """A value of the type: int, text, or frozen lists of int in each other."""
+    """A value of the type: int, text, a custom type whose parts may be ints, or frozen lists of int in each other."""
     if kind == "int":
         return str(pick.randrange(3))
     if kind == "text":
         return f"'{pick.choice('abc')}'"
+    if kind == CUSTOM:
+        return f"'Int32Type@{pick.randrange(3)}'"
     depth = kind.count("list<")
     return "[" * depth + str(pick.randrange(3)) + "]" * depth
 
@@ -134,5 +137,4 @@ def bad_tables(seed: int) -> Iterator[NamedTable]:
     yield NamedTable(names["right"], "b_c")  # collides with c of the left keyspace
     yield NamedTable(names["plain"], "deep", (("k", "int"), ("v", nested(TOO_DEEP))))
     yield NamedTable(names["plain"], "deep_without_cdc", (("k", "int"), ("v", nested(TOO_DEEP))), is_cdc=False)
-    custom = "'org.apache.cassandra.db.marshal.DynamicCompositeType(s=>UTF8Type,i=>Int32Type)'"
-    yield NamedTable(names["plain"], "custom_without_cdc", (("k", "int"), ("n", "int"), ("v", custom)), is_cdc=False)
+    yield NamedTable(names["plain"], "custom_without_cdc", (("k", "int"), ("n", "int"), ("v", CUSTOM)), is_cdc=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from hypothesis import strategies as st
 
@@ -52,11 +53,11 @@ class Backlog:
     def catalog(self, count: int) -> TableCatalog:
         """What the driver knows when there have been so many schemas."""
         writers = [TableWriter(table) for table in self.schemas[:count]]
-        table_id = FIRST.id.bytes
         digests = {writer.digest: writer.table for writer in writers}
         topics = {digest: f"topic-{table.clustering[0].name}" for digest, table in digests.items()}
-        schemas = {(table_id, digest): table for digest, table in digests.items()}
-        return TableCatalog(schemas, {table_id: writers[-1].digest}, topics)
+        schemas = {(table.id.bytes, digest): table for digest, table in digests.items()}
+        newest = {table.id.bytes: digest for digest, table in digests.items()}
+        return TableCatalog(schemas, newest, topics)
 
     def records(self, *, publisher_lags: bool) -> list[RawRecord]:
         """As publishers send them; one that lags names the newest schema of the time when it reads the log."""
@@ -114,6 +115,12 @@ class Backlog:
         renamed = replace(table.clustering[0], name=f"c{len(self.schemas)}")
         self._alter(replace(table, clustering=(renamed,)))
 
+    def recreate(self) -> None:
+        """DROP TABLE, and CREATE TABLE with the same columns."""
+        self._next()
+        table = self.schemas[-1]
+        self._alter(replace(table, id=UUID(int=table.id.int + 1), dropped_columns={}))
+
     def end(self) -> None:
         """Heartbeats after everything has expired, until all rows follow the newest schema."""
         self._second += 100
@@ -140,8 +147,9 @@ class Backlog:
         """Messages name a schema that came up to so many seconds later."""
         for place, made in enumerate(self.made):
             until = made.record.timestamp_ms * 1000 + seconds * 1_000_000
-            known = sum(table.altered_at <= until for table in self.schemas) - 1
-            self.made[place] = made._replace(named=max(made.schema, known))
+            same = self.schemas[made.schema].id  # a table that was created again is another one
+            known = [at for at, each in enumerate(self.schemas) if each.altered_at <= until and each.id == same]
+            self.made[place] = made._replace(named=max([made.schema, *known]))
 
     def _next(self) -> int:
         self._second += 1
@@ -188,6 +196,7 @@ STEPS = st.lists(
         st.tuples(st.just("drop"), st.sampled_from(["a", "b", "z", "st"])),
         st.tuples(st.just("add"), st.sampled_from(["a", "b", "z"])),
         st.tuples(st.just("rename")),
+        st.tuples(st.just("recreate")),
     ),
     min_size=4,
     max_size=24,
@@ -211,6 +220,8 @@ def backlog_of(steps: Sequence[tuple[object, ...]]) -> Backlog:
                 backlog.add(*rest)  # type: ignore[arg-type]
             case "rename":
                 backlog.rename_key()
+            case "recreate":
+                backlog.recreate()
             case _:
                 backlog.heartbeat()
     backlog.end()

@@ -16,6 +16,7 @@ from tests.unit.materializer.fold.test_schema_backlog import (
     NEVER_PURGE,
     check,
     test_rows_follow_each_schema_also_without_a_message_between,
+    test_rows_follow_each_schema_of_a_table_that_is_created_again,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +40,14 @@ MUTANTS = (
     Mutant(
         "a schema between is skipped",
         SchemaInForce.step_to,
-        "next(each for each in following if each != current.digest)",
-        "schema.digest",
+        "for each in following if",
+        "for each in reversed(following) if",
+    ),
+    Mutant(
+        "the last schemas of a table that is created again are skipped",
+        SchemaInForce.step_to,
+        "self._known.newest.get(table_id, current.digest)",
+        "current.digest",
     ),
     Mutant(
         "a late publisher's schema is believed",
@@ -51,7 +58,7 @@ MUTANTS = (
     Mutant(
         "the reorder buffer waits across a schema",
         part.before_schema,
-        "not has_buffered(reader)",
+        "not (folds_buffered and has_buffered(reader))",
         "True",
     ),
 )
@@ -70,6 +77,7 @@ def check_any(steps: Sequence[tuple[object, ...]], cuts: set[int], lag: int, reo
 
 def check_all() -> None:
     test_rows_follow_each_schema_also_without_a_message_between()
+    test_rows_follow_each_schema_of_a_table_that_is_created_again()
     check_any()
 
 

@@ -93,5 +93,35 @@ def test_rows_follow_each_schema_also_without_a_message_between() -> None:
     ]
 
 
+def test_rows_follow_each_schema_of_a_table_that_is_created_again() -> None:
+    """It was altered and dropped without a message between. No row_sequence is left out."""
+    backlog = Backlog()
+    backlog.write(1, 1, ["a", "b"], 0, is_insert=True)
+    backlog.write(2, 1, ["b"], 0, is_insert=False)
+    backlog.drop("b")
+    backlog.rename_key()
+    backlog.recreate()
+    backlog.write(1, 1, ["a"], 0, is_insert=True)
+    backlog.end()
+    newest = [backlog.catalog(len(backlog.schemas))] * len(backlog.made)
+    found = summary_of(fold_all(backlog.records(publisher_lags=False), newest, (), NEVER_PURGE))
+    steps = {
+        key: [(each.op, each.source.cause, each.topic and each.topic.name, each.row_sequence) for each in changes]
+        for key, changes in found.items()
+    }
+    assert steps == {
+        1: [
+            ("c", "write", "topic-c", 1),
+            ("u", "schema", "topic-c", 2),
+            ("d", "moved", "topic-c", 3),
+            ("r", "moved", "topic-c2", 4),
+            ("d", "schema", "topic-c2", 5),
+            ("c", "write", "topic-c2", 6),
+        ],
+        2: [("c", "write", "topic-c", 1), ("d", "schema", "topic-c", 2)],
+    }
+    check(backlog, set(), 0, NEVER_PURGE)
+
+
 def summary_of(changes: dict[object, list[RowChange]]) -> dict[int, list[RowChange]]:
     return {int.from_bytes(of_key[0].partition_key, "big"): of_key for of_key in changes.values()}

@@ -52,6 +52,16 @@ def test_a_schema_before_a_registered_one_is_not_registered() -> None:
     assert topics(registry, TABLE, WIDER) == [None, TOPIC]
 
 
+def test_a_schema_that_comes_back_does_not_hide_those_before_it() -> None:
+    """A column is dropped and added again before the driver looks: the registry knows the last schema as the first."""
+    registry = MemoryRegistry()
+    narrower = replace(TABLE, regular_columns=TABLE.regular_columns[:-1])
+    tables = [replace(table, altered_at=at) for at, table in enumerate((TABLE, narrower, TABLE, RENAMED, TABLE), 1)]
+    assert topics(registry, tables[0]) == [TOPIC]
+    assert topics(registry, *tables[:3]) == [TOPIC, TOPIC, TOPIC]
+    assert topics(registry, *tables) == [TOPIC, TOPIC, TOPIC, f"{TOPIC}-v2", TOPIC]
+
+
 def test_a_schema_that_was_never_the_newest_is_not_registered() -> None:
     registry = MemoryRegistry()
     newest = replace(WIDER, altered_at=5)
