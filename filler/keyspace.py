@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STRATEGY = "org.apache.cassandra.locator.NetworkTopologyStrategy"
 MEMBERS = "members"
-SNAPSHOTS = "snapshots"  # written by publishers: publisher.snapshot.cluster
+SNAPSHOTS = "snapshots"  # written by publishers: publisher.snapshot.state.cluster
 _REPLICATION_OF = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
 
 log = structlog.get_logger(__name__)

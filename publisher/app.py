@@ -29,9 +29,9 @@ from publisher.mutations.quarantine import open_quarantine
 from publisher.own_connection import schema_file
 from publisher.parts import KafkaParts, NodeParts
 from publisher.progress import Progress
-from publisher.snapshot.cluster import SnapshotGroup
-from publisher.snapshot.node import durable_seconds
-from publisher.snapshot.records import Records
+from publisher.snapshot.connections.node import durable_seconds
+from publisher.snapshot.state.cluster import SnapshotGroup
+from publisher.snapshot.state.records import Records
 from publisher.snapshot.supervisor import Supervisor
 from publisher.tables.cdc_switches import ANY_SEGMENT
 from publisher.tables.node_schema import NodeSchema

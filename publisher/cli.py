@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from publisher.commands.snapshot import Options
-    from publisher.snapshot.records import Wanted
+    from publisher.snapshot.state.records import Wanted
 
 main = Program(
     "cassandra-publisher",

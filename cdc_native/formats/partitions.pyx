@@ -1,7 +1,7 @@
 # cython: language_level=3
 """One merge of a table's SSTables, from their bytes to row images.
 
-Python oracle: cassandra_storage.formats.sstable.merge, cassandra_storage.formats.merge.range_merge, publisher.snapshot.sending.
+Python oracle: cassandra_storage.formats.sstable.merge, cassandra_storage.formats.merge.range_merge, publisher.snapshot.rows.sending.
 
 Of each SSTable one row is parsed at a time, and no Python object is made for it.
 """

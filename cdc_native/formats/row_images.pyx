@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Row images as encoded raw messages.
 
-Python oracle: publisher.snapshot.messages.RowImages, cdc_common.messages.raw.
+Python oracle: publisher.snapshot.rows.messages.RowImages, cdc_common.messages.raw.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
 from libc.stdlib cimport free

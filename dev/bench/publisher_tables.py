@@ -122,8 +122,8 @@ class Bench:
                 assert time.monotonic() < deadline
                 time.sleep(0.5)
             consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
-            while found.keys() < keys:
-                assert time.monotonic() < deadline, len(keys - found.keys())
+            while missing := keys - found.keys():
+                assert time.monotonic() < deadline, len(missing)
                 for message in consumer.consume(1000, 0.5):
                     if message.error() is None and raw.decode(message.value() or b"").kind == "row":
                         key = int.from_bytes(message.key() or b"", "big")

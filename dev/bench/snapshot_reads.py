@@ -41,12 +41,12 @@ from dev.local_stack.servers.programs import Program
 from dev.verify.snapshot.progress import pass_present_log
 from publisher.commands.snapshot import Options, request_snapshot
 from publisher.settings import PublisherSettings, Settings
-from publisher.snapshot.records import Records
+from publisher.snapshot.state.records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from publisher.snapshot.records import Record
+    from publisher.snapshot.state.records import Record
 
 NAME = "bench.readings"
 COLUMNS = (

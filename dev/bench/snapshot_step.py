@@ -25,10 +25,10 @@ from cdc_common.settings import KafkaSettings
 from dev.bench.processes import MB
 from dev.bench.snapshot import CORE_STEPS, Step, create_statement
 from publisher.kafka.sender import Sender
-from publisher.snapshot.link import Link
-from publisher.snapshot.merged_table import MergedTable
-from publisher.snapshot.messages import RowImages, SnapshotOrigin
-from publisher.snapshot.sending import PartitionSender
+from publisher.snapshot.connections.link import Link
+from publisher.snapshot.rows.merged_table import MergedTable
+from publisher.snapshot.rows.messages import RowImages, SnapshotOrigin
+from publisher.snapshot.rows.sending import PartitionSender
 from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.mutations.messages import OutgoingMessage
-    from publisher.snapshot.sending import Output
+    from publisher.snapshot.rows.sending import Output
 
 SCHEMA_ID = 1
 ORIGIN = SnapshotOrigin(UUID(int=1), bytes(16), 1_700_000_000_000_000)
@@ -62,7 +62,7 @@ class _Nowhere:
 
 
 class _Kafka:
-    """The raw topic, as publisher.snapshot.run has it."""
+    """The raw topic, as publisher.snapshot.steps.run has it."""
 
     def __init__(self, step: Step) -> None:
         sender = Sender(KafkaSettings(bootstrap_servers=step.bootstrap))

@@ -12,11 +12,11 @@ from cassandra_storage.commands.terminal_progress import Progress
 from cdc_common.clients.cassandra import connect
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import datacenter_hosts
-from publisher.snapshot import node
-from publisher.snapshot.estimate import estimate_table, preflight
-from publisher.snapshot.portion import WHOLE, Portion, parse_tokens
-from publisher.snapshot.records import Records, new_record
-from publisher.snapshot.shown import shown, text
+from publisher.snapshot.connections import node
+from publisher.snapshot.state.estimate import estimate_table, preflight
+from publisher.snapshot.state.records import Records, new_record
+from publisher.snapshot.state.shown import shown, text
+from publisher.snapshot.state.token_selection import WHOLE, TokenSelection, parse_tokens
 from publisher.tables.system_schema import read_tables
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.clients.cassandra import CassandraClient
     from publisher.settings import Settings
-    from publisher.snapshot.records import Record, Wanted
+    from publisher.snapshot.state.records import Record, Wanted
 
 _POLL_SECONDS = 0.5
 _RESTART_SECONDS = 15.0  # in which systemd, which waits for 5 s, brings a killed publisher back
@@ -72,7 +72,7 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
         _follow(records, name, write_line)
 
 
-def _check_running(running: Record | None, portion: Portion) -> None:
+def _check_running(running: Record | None, portion: TokenSelection) -> None:
     """Raise CdcError CONFIG_INVALID if what runs is not what is asked for."""
     if running is None or running.is_final:
         return
@@ -91,10 +91,10 @@ def _check_running(running: Record | None, portion: Portion) -> None:
         )
 
 
-def portion_of(options: Options) -> Portion:
+def portion_of(options: Options) -> TokenSelection:
     """What they ask for; CdcError CONFIG_INVALID."""
     try:
-        return Portion(parse_tokens(options["tokens"]), options["primary_range"])
+        return TokenSelection(parse_tokens(options["tokens"]), options["primary_range"])
     except ValueError as error:
         raise CdcError(
             Code.CONFIG_INVALID,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prometheus_client.core import GaugeMetricFamily
 
 from cdc_common.program.metrics import as_lines, as_size, as_time, counters, gauges, summary
-from publisher.snapshot import shown
-from publisher.snapshot.shown import Shown
+from publisher.snapshot.state import shown
+from publisher.snapshot.state.shown import Shown
 from publisher.topics.waiting import ShownTable
 
 if TYPE_CHECKING:

@@ -1,5 +1,8 @@
 """Sends the rows that a table had before its changes were published, from this node's SSTables (decision 0034).
 
-The command, the publisher and the worker exchange `records`: files in the state directory. The publisher
-(`supervisor`) starts one worker process at a time (`worker`), which takes the steps in order (`run`).
+1. The publisher's `supervisor` starts one worker process at a time. The publisher, the command and the worker exchange
+   the records of `state`: files in the state directory.
+2. The worker takes the snapshot's `steps` in order.
+3. It reads the node and Kafka by `connections` of its own.
+4. `rows` turns the table's SSTables into row images, and sends them.
 """

@@ -11,9 +11,14 @@ import structlog
 
 from cdc_common.errors.codes import CdcError
 from publisher.log.space import WARN_PERCENTS
-from publisher.snapshot.records import Record, new_record
-from publisher.snapshot.shown import Shown, shown
-from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE, run_worker
+from publisher.snapshot.state.records import Record, new_record
+from publisher.snapshot.state.shown import Shown, shown
+from publisher.snapshot.steps.worker import (
+    CANCEL,
+    GO_ON,
+    PAUSE,
+    run_worker,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +26,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from publisher.settings import Settings
-    from publisher.snapshot.cluster import SnapshotGroup
-    from publisher.snapshot.records import Records
+    from publisher.snapshot.state.cluster import SnapshotGroup
+    from publisher.snapshot.state.records import Records
     from publisher.tables.published_table import PublishedTable
 
 RETRY_SECONDS = 10.0

@@ -13,7 +13,7 @@ from materializer.job.status import JobStatus
 from materializer.records import RawPartition
 from materializer.worker.fold_report import FoldReport
 from publisher.monitoring.status import Status, metrics
-from publisher.snapshot.shown import Shown
+from publisher.snapshot.state.shown import Shown
 from publisher.topics.waiting import ShownTable
 from schematizer.catalogue.census import Census, Counted
 from schematizer.confluent.store import Counts, Store

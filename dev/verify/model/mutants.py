@@ -22,7 +22,7 @@ from materializer.rows.catalog import TableCatalog
 from materializer.rows.published import NO_TOPICS
 from materializer.worker.batch_plan import BatchPlan
 from materializer.worker.raw_processor import RawProcessor
-from publisher.snapshot import nodetool
+from publisher.snapshot.connections import nodetool
 from publisher.topics.table_follower import TableFollower
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 

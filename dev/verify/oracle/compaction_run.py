@@ -43,7 +43,7 @@ from dev.verify.oracle.sstable_oracle import (
 from dev.verify.oracle.sstable_run import FORMS, make_cluster, write_sstables
 from dev.verify.oracle.type_values import KEYSPACE
 from dev.verify.oracle.versions import Judged, judge_all, make_parser, print_progress
-from publisher.snapshot.messages import MESSAGING_VERSION, RowImages, SnapshotOrigin
+from publisher.snapshot.rows.messages import MESSAGING_VERSION, RowImages, SnapshotOrigin
 from publisher.tables.published_table import PublishedTable
 from tests.support.cassandra_storage.split_parts import joined
 from tests.support.workload.workload import Workload

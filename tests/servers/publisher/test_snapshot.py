@@ -17,7 +17,7 @@ from dev.local_stack.servers.stack import SYNC_PERIOD_MS
 from filler.keyspace import create_keyspace
 from filler.settings import FillerSettings
 from publisher.settings import Settings
-from publisher.snapshot.records import Records
+from publisher.snapshot.state.records import Records
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.publisher.publisher_process import PublisherProcess, eventually
 from tests.support.publisher.snapshot_table import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from dev.local_stack.servers.cassandra import CassandraCluster
     from dev.local_stack.servers.kafka import KafkaBroker
-    from publisher.snapshot.records import Record
+    from publisher.snapshot.state.records import Record
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
 

@@ -11,9 +11,9 @@ from cdc_common.settings import KafkaSettings
 from dev.local_stack.clients import cql as cql_client
 from dev.local_stack.servers.cassandra import CassandraCluster
 from publisher.settings import Settings
-from publisher.snapshot.busy import LEAST_SHARE
-from publisher.snapshot.nodetool import Nodetool
-from publisher.snapshot.records import Records
+from publisher.snapshot.connections.busy import LEAST_SHARE
+from publisher.snapshot.connections.nodetool import Nodetool
+from publisher.snapshot.state.records import Records
 from tests.support.filler.nodes import SMALL, own_clusters
 from tests.support.publisher.publisher_process import PublisherProcess, eventually
 from tests.support.publisher.snapshot_table import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dev.local_stack.servers.cassandra import CassandraNode
     from dev.local_stack.servers.kafka import KafkaBroker
-    from publisher.snapshot.records import Record
+    from publisher.snapshot.state.records import Record
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(400), own_clusters]
 

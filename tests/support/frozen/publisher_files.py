@@ -18,8 +18,8 @@ from publisher.inflight import PendingPosition
 from publisher.log.position import Positions
 from publisher.mutations.messages import Origin
 from publisher.mutations.quarantine import Quarantine, SentGap
-from publisher.snapshot.portion import Portion
-from publisher.snapshot.records import Record, Records
+from publisher.snapshot.state.records import Record, Records
+from publisher.snapshot.state.token_selection import TokenSelection
 from publisher.tables.node_schema import NodeSchema
 from publisher.tables.row_ends import RowsEnd
 from publisher.topics.raw_topics import RegistryIds
@@ -42,7 +42,7 @@ RECORD = Record(
     "orders",
     TABLE.id.bytes.hex(),
     (UUID(bytes=HOST), UUID(bytes=OTHER)),
-    Portion((Span(-100, 100),), is_primary=True),
+    TokenSelection((Span(-100, 100),), is_primary=True),
     "sending",
     now=WRITTEN_US // 1_000_000,
     flushed_to=(SEGMENT, 4096),

@@ -19,10 +19,10 @@ from cassandra_storage.formats.sstable.versions import BIG, SSTableFormat, sstab
 from cdc_common.messages import raw, tables
 from cdc_common.program.pace import Pace
 from dev.verify.fuzz.mutate import mutated
-from publisher.snapshot import merged_table
-from publisher.snapshot.merged_table import MergedTable
-from publisher.snapshot.messages import RowImages, SnapshotOrigin
-from publisher.snapshot.sending import PartitionSender
+from publisher.snapshot.rows import merged_table
+from publisher.snapshot.rows.merged_table import MergedTable
+from publisher.snapshot.rows.messages import RowImages, SnapshotOrigin
+from publisher.snapshot.rows.sending import PartitionSender
 from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 from tests.support.cassandra_storage import sstable_builder
@@ -64,7 +64,7 @@ class Images(NamedTuple):
 
 
 class MemoryOutput:
-    """Acknowledges all at once (publisher.snapshot.sending.Output)."""
+    """Acknowledges all at once (publisher.snapshot.rows.sending.Output)."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[bytes, bytes]] = []

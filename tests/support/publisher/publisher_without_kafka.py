@@ -22,7 +22,7 @@ from publisher.mutations.quarantine import open_quarantine
 from publisher.parts import KafkaParts, NodeParts
 from publisher.progress import Progress
 from publisher.settings import PublisherSettings, Settings
-from publisher.snapshot.records import Records
+from publisher.snapshot.state.records import Records
 from publisher.snapshot.supervisor import Supervisor
 from publisher.tables.node_schema import NodeSchema
 from publisher.topics.raw_topics import RawTopics, RegistryIds

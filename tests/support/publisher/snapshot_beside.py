@@ -15,12 +15,13 @@ from cdc_common.messages.raw import decode
 from cdc_common.messages.snapshots import decode_step
 from cdc_common.settings import NodeSettings
 from publisher.settings import PublisherSettings, Settings
-from publisher.snapshot import merged_table, node, sending
-from publisher.snapshot import run as run_module
-from publisher.snapshot.node import Published
-from publisher.snapshot.records import Record, Records, new_record
-from publisher.snapshot.run import SnapshotRun
-from publisher.snapshot.worker import CancelledError, PausedError, StoppedError
+from publisher.snapshot.connections import node
+from publisher.snapshot.connections.node import Published
+from publisher.snapshot.rows import merged_table, sending
+from publisher.snapshot.state.records import Record, Records, new_record
+from publisher.snapshot.steps import run as run_module
+from publisher.snapshot.steps.run import SnapshotRun
+from publisher.snapshot.steps.worker import CancelledError, PausedError, StoppedError
 from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 
@@ -159,6 +160,9 @@ class Beside:
     def wait(self) -> None:
         return
 
+    def pause(self) -> None:
+        return
+
     def published(self) -> Published:
         self.note("asked")
         asked = self.events.count("asked")
@@ -210,7 +214,6 @@ class Link:
 
 def make_beside(vectors: IndexedVectors, folder: Path, patch: pytest.MonkeyPatch) -> Beside:
     """Return a Beside with small batches, each of which is recorded, and without pauses."""
-    patch.setattr(run_module, "sleep", lambda _seconds: None)
     patch.setattr(run_module, "RECORD_SECONDS", 0.0)
     patch.setattr(sending, "BATCH_UNITS", 9)
     patch.setattr(merged_table, "BATCH_BYTES", 3000)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from cdc_common.node.snapshot_rows import SnapshotRows
 from publisher.settings import PublisherSettings, Settings
-from publisher.snapshot.cluster import SnapshotGroup, tell_hosts
-from publisher.snapshot.records import Record, Records
+from publisher.snapshot.state.cluster import SnapshotGroup, tell_hosts
+from publisher.snapshot.state.records import Record, Records
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, Supervisor
 from publisher.tables.published_table import PublishedTable
 from tests.support.materializer.table_writes import MIXED
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_common.errors.codes import CdcError
-    from publisher.snapshot.cluster import PartState
+    from publisher.snapshot.state.cluster import PartState
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 TABLE = PublishedTable(MIXED.table, MIXED.table.id.bytes, MIXED.digest)

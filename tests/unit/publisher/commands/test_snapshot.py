@@ -15,9 +15,9 @@ from cdc_common.node.snapshot_rows import RepairRequest
 from publisher.commands import snapshot as command
 from publisher.commands.snapshot import Options, request_snapshot, want
 from publisher.settings import PublisherSettings, Settings
-from publisher.snapshot import node
-from publisher.snapshot.portion import Portion
-from publisher.snapshot.records import Records, new_record
+from publisher.snapshot.connections import node
+from publisher.snapshot.state.records import Records, new_record
+from publisher.snapshot.state.token_selection import TokenSelection
 from tests.support.materializer.table_writes import MIXED
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ NAME = MIXED.table.qualified_name
 KEY = b"what the row is about"
 
 
-REPAIR = Portion(repair=RepairRequest(2**52, (KEY,)))
+REPAIR = TokenSelection(repair=RepairRequest(2**52, (KEY,)))
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,11 @@ REPAIR = Portion(repair=RepairRequest(2**52, (KEY,)))
     [
         (REPAIR, (), "A repair of 1 Cassandra partitions"),
         (REPAIR, ("1:5",), "A repair of 1 Cassandra partitions"),
-        (Portion((Span(7, 9),)), ("1:5",), "another part"),
+        (TokenSelection((Span(7, 9),)), ("1:5",), "another part"),
     ],
 )
 def test_another_one_is_not_taken_for_what_was_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], running: Portion, tokens: tuple[str, ...], says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], running: TokenSelection, tokens: tuple[str, ...], says: str
 ) -> None:
     records = Records(tmp_path)
     records.make_folder()

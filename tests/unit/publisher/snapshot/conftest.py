@@ -11,7 +11,7 @@ from tests.support.publisher.snapshot_beside import Beside, make_beside, make_re
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from publisher.snapshot.records import Records
+    from publisher.snapshot.state.records import Records
     from tests.support.vectors.indexed_sstables import IndexedVectors
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from publisher.kafka.unread import Unread
-from publisher.snapshot import backlog
-from publisher.snapshot.backlog import ASK_SECONDS, Backlog
+from publisher.snapshot.connections import backlog
+from publisher.snapshot.connections.backlog import ASK_SECONDS, Backlog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,9 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from publisher.settings import PublisherSettings
-from publisher.snapshot import busy
-from publisher.snapshot.busy import BusyNode, LegacyNodeLoad, NodeLoad
-from publisher.snapshot.nodetool import Nodetool
+from publisher.snapshot.connections import busy
+from publisher.snapshot.connections.busy import BusyNode, LegacyNodeLoad, NodeLoad
+from publisher.snapshot.connections.nodetool import Nodetool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
 from publisher.snapshot import supervisor as supervisor_module
-from publisher.snapshot.records import new_record
+from publisher.snapshot.state.records import new_record
 from tests.support.publisher.snapshot_hosts import NAME, TABLE, Host, Rows, Worker
 
 if TYPE_CHECKING:
-    from publisher.snapshot.cluster import PartState
+    from publisher.snapshot.state.cluster import PartState
 
 STATES: dict[str, PartState] = {"begin": "running", "end": "ended", "give_up": "given_up"}
 HOSTS = tuple(UUID(int=number) for number in (1, 2, 3))

@@ -10,7 +10,7 @@ import pytest
 
 from cassandra_storage.files.sstables import SSTableFile
 from cassandra_storage.formats.sstable.file_name import parse_name
-from publisher.snapshot.disk import DiskSpace, linked_only_here
+from publisher.snapshot.connections.disk import DiskSpace, linked_only_here
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,13 @@ from uuid import UUID
 import pytest
 
 from cassandra_storage.files.table_sstables import TableSSTables
-from publisher.snapshot.estimate import CORE_RATE, PYTHON_RATE, estimate_table, preflight
-from publisher.snapshot.records import new_record
+from publisher.snapshot.state.estimate import (
+    CORE_RATE,
+    PYTHON_RATE,
+    estimate_table,
+    preflight,
+)
+from publisher.snapshot.state.records import new_record
 from tests.support.publisher.both_images import run
 from tests.support.vectors import indexed_sstables
 

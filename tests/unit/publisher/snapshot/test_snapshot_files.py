@@ -9,11 +9,11 @@ import pytest
 
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.primitives.token_ranges import Span
-from publisher.snapshot import disk
-from publisher.snapshot.portion import Portion
-from publisher.snapshot.records import Records, new_record
-from publisher.snapshot.run import SnapshotRun
-from publisher.snapshot.worker import PausedError
+from publisher.snapshot.connections import disk
+from publisher.snapshot.state.current_record import CurrentRecord
+from publisher.snapshot.state.records import Records, new_record
+from publisher.snapshot.state.token_selection import TokenSelection
+from publisher.snapshot.steps.worker import PausedError
 from tests.support.publisher.snapshot_beside import FLUSH, NO_BOUNDS, Beside, make_records, take
 from tests.support.vectors import indexed_sstables
 
@@ -90,7 +90,7 @@ def test_only_some_of_a_large_table_makes_fewer_parts(beside: Beside, records: R
     take(beside, make_records(beside, records.folder.parent / "other"))
     tokens = sorted({decorated_token(key) for key, _ in beside.rows})
     beside.events = []
-    records.write(new_record(beside.table.table, portion=Portion((Span(tokens[0], tokens[5]),))))
+    records.write(new_record(beside.table.table, portion=TokenSelection((Span(tokens[0], tokens[5]),))))
     assert take(beside, records).partitions == 6
     assert beside.events.count("flush") == 1
 
@@ -105,9 +105,9 @@ def on_disk(beside: Beside, monkeypatch: pytest.MonkeyPatch, *free: float) -> li
         return usage
 
     problems: list[str] = []
-    whole = SnapshotRun.set_problem
+    whole = CurrentRecord.set_problem
 
-    def set_problem(run: SnapshotRun, problem: str, pace: float = 1.0) -> None:
+    def set_problem(run: CurrentRecord, problem: str, pace: float = 1.0) -> None:
         if problem and (not problems or problems[-1] != problem):
             problems.append(problem)
         whole(run, problem, pace)
@@ -115,7 +115,7 @@ def on_disk(beside: Beside, monkeypatch: pytest.MonkeyPatch, *free: float) -> li
     beside.settings = {**beside.settings, "snapshot_min_free_percent": 10.0}
     monkeypatch.setattr(disk, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(shutil, "disk_usage", look)
-    monkeypatch.setattr(SnapshotRun, "set_problem", set_problem)
+    monkeypatch.setattr(CurrentRecord, "set_problem", set_problem)
     return problems
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from publisher.snapshot.link import Link
+from publisher.snapshot.connections.link import Link
 from publisher.tables.node_schema import NodeSchema
 from publisher.tables.row_ends import LogSegments
 from tests.support.publisher.schema_rows import SchemaRows

@@ -20,7 +20,7 @@ from cassandra_storage.formats.versions import VERSION_50
 from cdc_common.messages.raw import decode, encode
 from cdc_common.messages.snapshots import HOST_STATES, SnapshotStep, decode_step
 from materializer.records import RawRecord
-from publisher.snapshot.messages import RowImages, SnapshotOrigin, make_step
+from publisher.snapshot.rows.messages import RowImages, SnapshotOrigin, make_step
 from publisher.tables.published_table import PublishedTable
 from tests.support.materializer.fold_checks import NEVER_PURGE, TIMESTAMPS, record
 from tests.support.materializer.fold_run import FoldRun

@@ -8,7 +8,7 @@ import pytest
 
 from cassandra_storage.formats.primitives.token_ranges import TokenRange
 from cdc_common.errors.codes import CdcError, Code
-from publisher.snapshot.nodetool import Nodetool, owned_ranges, replica_counts
+from publisher.snapshot.connections.nodetool import Nodetool, owned_ranges, replica_counts
 
 DESCRIBED = """Schema Version:5b2a
 TokenRange: 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
-from publisher.snapshot.parts import part_end, share_done
+from publisher.snapshot.state.parts import part_end, share_done
 
 tokens = st.integers(MINIMUM, MAXIMUM)
 ranges = st.lists(st.builds(TokenRange, tokens, tokens), min_size=1, max_size=5)

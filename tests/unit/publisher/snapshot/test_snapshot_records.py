@@ -12,8 +12,8 @@ from cassandra_storage.formats.primitives.token_ranges import Span
 from cassandra_storage.formats.sstable.merge import Place
 from cdc_common.errors.codes import CdcError
 from publisher import state_files
-from publisher.snapshot.portion import Portion
-from publisher.snapshot.records import Record, Records
+from publisher.snapshot.state.records import Record, Records
+from publisher.snapshot.state.token_selection import TokenSelection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def records(tmp_path: Path) -> Records:
 
 @pytest.mark.parametrize("place", [None, Place(-5, b"k"), Place(5, b"", (b"a", None, b"")), Place(5, b"k", ())])
 def test_a_record_is_read_as_it_was_written(records: Records, place: Place | None) -> None:
-    portion = Portion((Span(-5, 7), Span(9, 9)), is_primary=True)
+    portion = TokenSelection((Span(-5, 7), Span(9, 9)), is_primary=True)
     record = replace(RECORD, phase="sending", place=place, flushed_to=(7, 8), rows=3, problem="none", portion=portion)
     records.write(record)
     assert records.read("ks.t") == record

@@ -15,11 +15,11 @@ from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING, Span, 
 from cassandra_storage.formats.sstable.file_name import DATA, INDEX
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import RepairRequest
-from publisher.snapshot import node
-from publisher.snapshot.node import last_flush, own_flush
-from publisher.snapshot.portion import Portion, parse
-from publisher.snapshot.records import Records, new_record
-from publisher.snapshot.worker import CancelledError
+from publisher.snapshot.connections import node
+from publisher.snapshot.connections.node import last_flush, own_flush
+from publisher.snapshot.state.records import Records, new_record
+from publisher.snapshot.state.token_selection import TokenSelection, parse
+from publisher.snapshot.steps.worker import CancelledError
 from tests.support.publisher.snapshot_beside import FLUSH, HOST, TRUNCATED_AT, Beside, make_records, take
 from tests.support.vectors import indexed_sstables
 
@@ -236,7 +236,7 @@ def test_only_the_tokens_asked_for_are_sent(beside: Beside, records: Records) ->
     tokens = {key: decorated_token(key) for key, _ in beside.rows}
     assert not beside.only_primary
     some = sorted(tokens.values())[10:13]
-    portion = Portion((Span(some[0], some[0]), Span(some[1], some[2])), is_primary=True)
+    portion = TokenSelection((Span(some[0], some[0]), Span(some[1], some[2])), is_primary=True)
     records.write(new_record(beside.table.table, portion=portion))
     beside.rows.clear()
     record = take(beside, records)

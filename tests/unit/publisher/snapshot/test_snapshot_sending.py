@@ -14,10 +14,10 @@ from cassandra_storage.formats.primitives.token_ranges import WHOLE_RING
 from cdc_common.messages import tables
 from cdc_common.messages.raw import decode
 from cdc_common.program.pace import Pace
-from publisher.snapshot import merged_table, sending
-from publisher.snapshot.merged_table import MergedTable
-from publisher.snapshot.messages import RowImages, SnapshotOrigin
-from publisher.snapshot.sending import PartitionSender, Progress
+from publisher.snapshot.rows import merged_table, sending
+from publisher.snapshot.rows.merged_table import MergedTable
+from publisher.snapshot.rows.messages import RowImages, SnapshotOrigin
+from publisher.snapshot.rows.sending import PartitionSender, Progress
 from publisher.tables.published_table import PublishedTable
 from publisher.topics.raw_topics import RawTopic
 from tests.support.vectors import indexed_sstables

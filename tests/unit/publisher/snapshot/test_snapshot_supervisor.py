@@ -13,10 +13,10 @@ from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import KEPT_SECONDS, NO_HOST, Part, RepairRequest, SnapshotRows
 from publisher.snapshot import supervisor as supervisor_module
-from publisher.snapshot.portion import WHOLE, Portion
-from publisher.snapshot.records import new_record
+from publisher.snapshot.state.records import new_record
+from publisher.snapshot.state.token_selection import WHOLE, TokenSelection
+from publisher.snapshot.steps.worker import CANCEL, GO_ON, PAUSE
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, TURN_SECONDS
-from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE
 from tests.support.publisher.snapshot_hosts import NAME, ONE, PUBLISHED, TABLE, TWO, Host, Rows, Worker
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def test_a_host_that_alone_has_a_mark_begins_in_its_turn(tmp_path: Path, rows: R
 
 def test_a_snapshot_of_some_tokens_leaves_the_mark(tmp_path: Path, rows: Rows) -> None:
     one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
-    portion = Portion((Span(1, 5),), is_primary=True)
+    portion = TokenSelection((Span(1, 5),), is_primary=True)
     asked = new_record(TABLE.table, hosts=(ONE, TWO), portion=portion)
     one.records.write(asked)
     one.follow()
@@ -353,7 +353,7 @@ def test_a_row_does_not_go_back_while_the_record_is_behind(tmp_path: Path, rows:
 def test_two_snapshots_that_a_host_was_away_for_are_taken_one_after_the_other(tmp_path: Path, rows: Rows) -> None:
     one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
     asked = []
-    for portion in (Portion((Span(1, 5),)), WHOLE):
+    for portion in (TokenSelection((Span(1, 5),)), WHOLE):
         asked.append(new_record(TABLE.table, hosts=(ONE, TWO), portion=portion))
         one.records.write(asked[-1])
         one.follow()
@@ -462,7 +462,7 @@ def test_a_snapshot_that_another_one_follows_at_once_is_reported_as_ended(tmp_pa
     host.records.begin(begun)
     host.follow()
     host.end()
-    host.records.begin(new_record(TABLE.table, hosts=(ONE, TWO), portion=Portion((Span(1, 5),))))
+    host.records.begin(new_record(TABLE.table, hosts=(ONE, TWO), portion=TokenSelection((Span(1, 5),))))
     host.follow()
     states = {part.snapshot: part.state for part in SnapshotRows(rows.read, rows.write, "cdc_filler").read()}
     assert states.pop(begun.snapshot) == "ended"

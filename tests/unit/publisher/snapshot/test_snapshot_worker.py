@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from publisher.settings import PublisherSettings, Settings
-from publisher.snapshot import worker
-from publisher.snapshot.records import Records, new_record
-from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE, CancelledError, Orders, PausedError, StoppedError
+from publisher.snapshot.state.records import Records, new_record
+from publisher.snapshot.steps import worker
+from publisher.snapshot.steps.worker import (
+    CANCEL,
+    GO_ON,
+    PAUSE,
+    CancelledError,
+    Orders,
+    PausedError,
+    StoppedError,
+)
 from tests.support.materializer.table_writes import MIXED
 
 if TYPE_CHECKING:

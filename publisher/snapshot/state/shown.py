@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from prometheus_client.core import GaugeMetricFamily
 
 from cdc_common.program.metrics import as_size, as_time
-from publisher.snapshot.records import FINAL, PHASES
+from publisher.snapshot.state.records import FINAL, PHASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from prometheus_client.metrics_core import Metric
 
-    from publisher.snapshot.records import Record
+    from publisher.snapshot.state.records import Record
 
 _DOES = {
     "requested": "has been asked for",

@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 from cassandra_storage.formats.sstable.merge import Place
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
-from publisher.snapshot.portion import WHOLE, Portion, parse
+from publisher.snapshot.state.token_selection import WHOLE, TokenSelection, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ class Record:
     table: str
     table_id: str
     hosts: tuple[UUID, ...]
-    portion: Portion = WHOLE
+    portion: TokenSelection = WHOLE
     phase: Phase = "requested"
     now: int = 0
     flushed_to: tuple[int, int] = (0, 0)
@@ -119,7 +119,7 @@ class Record:
 
 
 def new_record(
-    table: TableMetadata, snapshot: UUID | None = None, hosts: tuple[UUID, ...] = (), portion: Portion = WHOLE
+    table: TableMetadata, snapshot: UUID | None = None, hosts: tuple[UUID, ...] = (), portion: TokenSelection = WHOLE
 ) -> Record:
     """A snapshot that is asked for now: a new one, or this node's part of one that began elsewhere."""
     now = time()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cassandra_storage.files.native_sstables import NotNativeError, native_table
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.sstable.merge import Place
-from publisher.snapshot.messages import message_parts
+from publisher.snapshot.rows.messages import message_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.merge.purge import Purger
     from cassandra_storage.formats.primitives.token_ranges import TokenRange
     from cdc_native.formats.row_images import RowImages as NativeImages
-    from publisher.snapshot.messages import RowImages, SnapshotOrigin
-    from publisher.snapshot.sending import PartitionSender
+    from publisher.snapshot.rows.messages import RowImages, SnapshotOrigin
+    from publisher.snapshot.rows.sending import PartitionSender
     from publisher.topics.raw_topics import RawTopic
 
 BATCH_BYTES = 1 << 18  # of messages, between two places

@@ -15,15 +15,15 @@ import structlog
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.node.snapshot_rows import KEPT_SECONDS, Part
-from publisher.snapshot.portion import parse
-from publisher.snapshot.records import new_record
+from publisher.snapshot.state.records import new_record
+from publisher.snapshot.state.token_selection import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cdc_common.node.snapshot_rows import SnapshotRows
-    from publisher.snapshot.portion import Portion
-    from publisher.snapshot.records import Record, Records
+    from publisher.snapshot.state.records import Record, Records
+    from publisher.snapshot.state.token_selection import TokenSelection
     from publisher.tables.published_table import PublishedTable
 
 _OF_CASSANDRA = (Code.CASSANDRA_QUERY, Code.CASSANDRA_AUTH, Code.CASSANDRA_UNREACHABLE)
@@ -140,7 +140,7 @@ def _part(record: Record, host_id: UUID, state: PartState) -> Part:
     )
 
 
-def _portion(part: Part) -> Portion:
+def _portion(part: Part) -> TokenSelection:
     try:
         return parse(part.portion)
     except ValueError as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cdc_common.program.pace import Pace
     from cdc_native.formats.batches import Batch
     from publisher.mutations.messages import OutgoingMessage
-    from publisher.snapshot.messages import RowImages
+    from publisher.snapshot.rows.messages import RowImages
 
 BATCH_UNITS = 200  # between two places at which a snapshot can resume
 

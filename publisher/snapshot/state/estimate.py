@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.formats.schema.tables import TableMetadata
-    from publisher.snapshot.records import Record
+    from publisher.snapshot.state.records import Record
 
 # Bytes of messages a second, from a core that others use, too: docs/internals/performance.md.
 CORE_RATE = 32 << 20

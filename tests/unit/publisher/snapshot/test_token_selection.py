@@ -11,15 +11,20 @@ from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, 
 from cdc_common.errors.codes import CdcError
 from cdc_common.node.snapshot_rows import RepairRequest
 from publisher.commands.snapshot import portion_of
-from publisher.snapshot.portion import WHOLE, Portion, parse, parse_tokens
+from publisher.snapshot.state.token_selection import (
+    WHOLE,
+    TokenSelection,
+    parse,
+    parse_tokens,
+)
 
 # Few and at the ends, so that ranges meet and wrap around.
 TOKENS = st.sampled_from([MINIMUM, MINIMUM + 1, -7, -1, 0, 1, 8, MAXIMUM - 1, MAXIMUM])
 SPANS = st.tuples(TOKENS, TOKENS).map(lambda pair: Span(*sorted(pair)))
 
 
-@given(st.builds(Portion, st.lists(SPANS, max_size=4).map(tuple), st.booleans(), st.none()))
-def test_a_portion_is_read_from_its_text(portion: Portion) -> None:
+@given(st.builds(TokenSelection, st.lists(SPANS, max_size=4).map(tuple), st.booleans(), st.none()))
+def test_a_portion_is_read_from_its_text(portion: TokenSelection) -> None:
     assert parse(str(portion)) == portion
 
 
@@ -45,7 +50,7 @@ def test_the_tokens_of_a_portion_are_those_that_are_owned_too(
     def has(found: list[Span]) -> bool:
         return any(span.first <= token <= span.last for span in found)
 
-    assert has(spans(Portion(tuple(wanted)).of(owned))) == (has(spans(owned)) and has(wanted))
+    assert has(spans(TokenSelection(tuple(wanted)).of(owned))) == (has(spans(owned)) and has(wanted))
 
 
 def test_the_whole() -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from publisher.settings import PublisherSettings
-    from publisher.snapshot.link import Link
-    from publisher.snapshot.nodetool import Nodetool
+    from publisher.snapshot.connections.link import Link
+    from publisher.snapshot.connections.nodetool import Nodetool
 
 LOOK_SECONDS = 5.0
 NODETOOL_SECONDS = 60.0  # each call starts a JVM

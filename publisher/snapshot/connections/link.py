@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from cdc_native.formats.batches import Batch
     from publisher.mutations.messages import OutgoingMessage
     from publisher.settings import Settings
-    from publisher.snapshot.node import Published
+    from publisher.snapshot.connections.node import Published
     from publisher.tables.published_table import PublishedTable
     from publisher.topics.raw_topics import RawTopic
 
+PAUSE_SECONDS = 0.2
 _POLL_SECONDS = 0.1
 
 
@@ -59,6 +60,11 @@ class Link:
     def serve(self) -> None:
         """See Orders.serve."""
         self.orders.serve()
+
+    def pause(self) -> None:
+        """Serve, then sleep for PAUSE_SECONDS."""
+        self.orders.serve()
+        sleep(PAUSE_SECONDS)
 
     def find_table(self, table_id: str) -> PublishedTable:
         """Return the table as the node has it now. CdcError TABLE_NOT_PUBLISHED if it is not published."""

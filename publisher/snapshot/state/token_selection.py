@@ -18,7 +18,7 @@ _PRIMARY = "primary"
 _SPAN = re.compile(r"(-?\d+)(?::(-?\d+))?")
 
 
-class Portion(NamedTuple):
+class TokenSelection(NamedTuple):
     """`tokens`: these alone, () for all. `is_primary`: only the ranges with the node as their primary replica in
     its datacenter, as for `nodetool repair -pr`. `repair`: what is sent replaces these Cassandra partitions.
     """
@@ -46,18 +46,18 @@ class Portion(NamedTuple):
         return found
 
 
-WHOLE = Portion()
+WHOLE = TokenSelection()
 
 
-def parse(text: str) -> Portion:
-    """What str gives of a Portion. ValueError."""
+def parse(text: str) -> TokenSelection:
+    """What str gives of a TokenSelection. ValueError."""
     repair = parse_repair(text)
     if repair is not None:
         tokens = sorted({decorated_token(key) for key in repair.keys})
-        return Portion(tuple(Span(token, token) for token in tokens), repair=repair)
+        return TokenSelection(tuple(Span(token, token) for token in tokens), repair=repair)
     words = text.split()
     is_primary = words[:1] == [_PRIMARY]
-    return Portion(parse_tokens(words[is_primary:]), is_primary)
+    return TokenSelection(parse_tokens(words[is_primary:]), is_primary)
 
 
 def parse_tokens(texts: Sequence[str]) -> tuple[Span, ...]:

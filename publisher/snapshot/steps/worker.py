@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from cdc_common.errors.codes import CdcError
 from cdc_common.program.cli import reported_errors
 from cdc_common.program.logs import configure_logging
-from publisher.snapshot.link import open_link
-from publisher.snapshot.node import Published
-from publisher.snapshot.nodetool import Nodetool
-from publisher.snapshot.records import Records
-from publisher.snapshot.run import SnapshotRun
+from publisher.snapshot.connections.link import open_link
+from publisher.snapshot.connections.node import Published
+from publisher.snapshot.connections.nodetool import Nodetool
+from publisher.snapshot.state.records import Records
+from publisher.snapshot.steps.run import SnapshotRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,1 @@
+"""Takes a snapshot in a process of its own (`worker`): the steps in order (`run`), and what they use."""
