@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +16,42 @@ class SourcePartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class Share(NamedTuple):
+    """A fixed set of source partitions that one task owns. It is the unit of placement, fencing, retry and stop."""
+
+    stream: str
+    """The name under which the job plans it. An error of a stream stops all its shares."""
+    partitions: tuple[SourcePartition, ...]
+    """In the order of their names."""
+    id: str
+    """Its name in its consumer group. Its transactional id is `<group>/<id>`. That of a single partition is the
+    partition's name.
+    """
+    reader: str = ""
+    """Which of the job's readers it belongs to, such as a transformer: two of them may read the same partition, each in
+    a consumer group of its own. Empty if the job has only one.
+    """
+
+    @classmethod
+    def of(cls, partition: SourcePartition) -> Self:
+        """The share of one partition, in a job that plans by topics."""
+        return cls(partition.topic, (partition,), str(partition))
+
+    @property
+    def partition(self) -> SourcePartition:
+        """The source partition of a share that has only one. ValueError for any other share."""
+        (partition,) = self.partitions
+        return partition
+
+    @property
+    def number(self) -> str:
+        """The number of its partition, where the stream is named beside it; its id if it has several partitions."""
+        return str(self.partition.partition) if len(self.partitions) == 1 else self.id
+
+    def __str__(self) -> str:
+        return f"{self.reader}/{self.id}" if self.reader else self.id
 
 
 class TopicShape(NamedTuple):
@@ -78,3 +114,8 @@ class Message(NamedTuple):
 def list_partitions(shapes: Mapping[str, TopicShape]) -> list[SourcePartition]:
     """All partitions of the topics."""
     return [SourcePartition(topic, number) for topic, shape in shapes.items() for number in range(shape.partitions)]
+
+
+def list_shares(shapes: Mapping[str, TopicShape]) -> list[Share]:
+    """A share for each partition of the topics, in a job that plans by topics."""
+    return [Share.of(partition) for partition in list_partitions(shapes)]

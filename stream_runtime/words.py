@@ -1,4 +1,4 @@
-"""The words of one job: what its operator calls its things."""
+"""The words of one job, as its operator knows them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import NamedTuple
 
 
 class Words(NamedTuple):
-    """The words that the runtime uses in a job's errors, logs, metrics and in Spark's UI."""
+    """The words that the runtime uses in a job's errors, logs, status, metrics and in Spark's UI."""
 
     job: str = "job"
     """The job's name, which is also its table of cdc.toml and a part of its metrics' names."""
     partition: str = "partition"
-    """A source partition."""
+    """A share."""
     topic: str = "source topic"
     """A source topic, or a stream of the job."""
     do: str = "process"
-    """What the job does with messages, as a verb."""
+    """The verb for its work with messages."""
     done: str = "processed"
     """The verb's participle."""
 
     @property
     def key(self) -> str:
-        """A source partition as a field of log lines."""
+        """A share as a field of log lines, of `/status` and in the names of metrics."""
         return self.partition.replace(" ", "_")
 
     @property

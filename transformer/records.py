@@ -1,43 +1,35 @@
-"""What passes between the modules: streams, their messages, and the plan of a batch."""
+"""Records that pass between the modules: streams, their messages, and the plan of a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from cdc_common.settings import KafkaSettings, RegistrySettings
-from stream_runtime.records import SourcePartition, TopicShape
+from stream_runtime.records import Share, SourcePartition, TopicShape
 from transformer.definition import Transformer
 from transformer.settings import TransformerSettings
 
 
-class SourceRecord(NamedTuple):
-    """A message as it is read; `value` None is a tombstone."""
-
-    key: bytes | None
-    value: bytes | None
-    offset: int
-
-
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A transformer's way from one source topic to its target.
-
-    number: the transformer's, in the file. pii: the source's personal columns. newest_id: the id of the newest schema
-    of the topic's values, in which all columns exist that the steps name.
-    """
+    """A transformer's way from one source topic to its target."""
 
     number: int
+    """The transformer's number, in the file."""
     topic: str
     shape: TopicShape
     newest_id: int
+    """The id of the newest schema of the topic's values, in which all columns exist that the steps name."""
     pii: frozenset[str] = frozenset()
+    """The source's personal columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What does not change while the job runs. It has secrets: task_pickle sends it once."""
+    """The definitions and settings, which do not change while the job runs. They have secrets: task_pickle sends them
+    once.
+    """
 
     transformers: tuple[Transformer, ...]
     kafka: KafkaSettings
@@ -46,28 +38,33 @@ class Definitions:
 
     def group(self, transformer: Transformer) -> str:
         """The consumer group whose committed offsets are the transformer's position."""
-        return f"{self.settings.group_id}.{transformer.name}"
+        return self.group_of(transformer.name)
+
+    def group_of(self, name: str) -> str:
+        """The consumer group of the transformer of this name."""
+        return f"{self.settings.group_id}.{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class TransformPlan:
-    """The plan of a batch. The driver's name of a stream is `<transformer>/<source topic>`, since a topic may have
-    several transformers. shapes: of every stream, those that cannot be planned included.
-    """
+    """The plan of a batch."""
 
     definitions: Definitions
     streams: Mapping[str, Stream]
-    shapes: Mapping[str, TopicShape]
+    """The streams that are planned, by name."""
+    shares: tuple[Share, ...]
+    """A share for each partition of every stream, also of those that cannot be planned."""
 
     def transformer(self, stream: Stream) -> Transformer:
         return self.definitions.transformers[stream.number]
 
 
 def stream_name(transformer: Transformer, topic: str) -> str:
-    """Kafka allows no slash in the names of topics."""
+    """The name of a stream, which an operator sees. Several transformers may read one topic."""
     return f"{transformer.name}/{topic}"
 
 
-def kafka_partition(partition: SourcePartition) -> SourcePartition:
-    """The partition of Kafka that is one of a stream."""
-    return SourcePartition(partition.topic.partition("/")[2], partition.partition)
+def stream_share(transformer: Transformer, topic: str, partition: int) -> Share:
+    """The share of one partition of a stream."""
+    source = SourcePartition(topic, partition)
+    return Share(stream_name(transformer, topic), (source,), str(source), transformer.name)

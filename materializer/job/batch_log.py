@@ -1,4 +1,4 @@
-"""Logs what the tasks of a batch report: stalled publishers, dead-lettered messages."""
+"""Logs the reports of a batch's tasks: stalled publishers, dead-lettered messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class HostAlert:
 
     def log_found(self, results: Sequence[TaskResult]) -> None:
         found = {
-            (result.partition.topic, host)
+            (result.share.stream, host)
             for result in results
             if result.report is not None
             for host in self._hosts(result.report)
@@ -80,12 +80,12 @@ def lost_rows() -> HostAlert:
 
 
 def _log_dead_letters(results: Sequence[TaskResult]) -> None:
-    for raw_partition, report, *_ in results:
+    for share, report, *_ in results:
         if report is not None and (count := fold_part(report).dead_letters):
             _logger.warning(
                 "raw messages dead-lettered",
                 code=Code.DEAD_LETTERED.text,
-                raw_partition=str(raw_partition),
+                raw_partition=str(share),
                 count=count,
                 problem="They cannot be read. Changes of their Cassandra partitions have source.incomplete set.",
                 fix="See `cassandra-materializer dead-letters ls`. A newer materializer may be able to replay them.",

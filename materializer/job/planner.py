@@ -21,13 +21,14 @@ from materializer.job.described_topics import DescribedTopics
 from materializer.planning.plan import TopicPlan
 from materializer.planning.table_schemas import TableSchemas
 from materializer.planning.topic_finder import topic_finder
+from materializer.records import RawPartition
 from materializer.worker.batch_plan import BatchPlan
 from materializer.worker.worker_loop import BatchTask
 from stream_runtime.errors import trace_of, unexpected
 from stream_runtime.exactly_once.position import Position, check_offset, check_shape, check_topic
 from stream_runtime.in_background import InBackground
 from stream_runtime.kafka import GroupPositions, TopicReader, Topics, driver_errors
-from stream_runtime.records import list_partitions
+from stream_runtime.records import Share, list_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from materializer.planning.change_topics import Registry
     from materializer.planning.plan import ChangeTopic, TableSchema
-    from materializer.records import RawPartition
     from materializer.settings import Settings
     from stream_runtime.records import TopicShape
 
@@ -126,15 +126,18 @@ class Planner:
     def make_task(self, plan: BatchPlan) -> BatchTask:
         return BatchTask(plan)
 
-    def retry(self, topics: Collection[str]) -> None:
+    def first_share(self, stream: str) -> Share:
+        return Share.of(RawPartition(stream, 0))
+
+    def retry(self, streams: Collection[str]) -> None:
         """The next batch plans these raw topics again, with the settings, shapes and positions that they have by then:
         after a reshard or a rebuild they fit each other again.
         """
-        for topic in topics:
+        for topic in streams:
             self.errors.pop(topic, None)
             self._shapes.pop(topic, None)
             self._next_description = 0.0
-        self._stale.update(topics)
+        self._stale.update(streams)
 
     def check_registry(self) -> None:
         """Raise CdcError if the job cannot start with the registry."""
@@ -195,7 +198,7 @@ class Planner:
         usual = {change_topic(self._prefix, *table_of(topic)) for topic in new}
         try:
             self._described_changes.describe(usual & self._names)
-            errors = self._topics.check_raw_topics(list(new))
+            errors = self._topics.check_timestamps(list(new), RAW_FAULTS.words)
             if not self._must_fit:
                 return FirstLook(errors, {}, set())
             found = positions if positions is not None else self._read_positions(list_partitions(new))

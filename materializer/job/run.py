@@ -21,8 +21,9 @@ from stream_runtime.driver.driver import BatchDriver
 from stream_runtime.driver.lag_watch import LagWatch, UnreadKafka
 from stream_runtime.driver.offset_refresh import OffsetRefresh
 from stream_runtime.driver.operations import job_operations
-from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.driver.stopped import Failure, StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
+from stream_runtime.records import Share
 from stream_runtime.state.checkpoint_location import object_store
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def run_job(settings: Settings) -> None:
     """Materialize until SIGTERM or SIGINT. CdcError if the job as a whole cannot continue."""
     stop = threading.Event()
     own = settings.materializer
-    stopped = StoppedPartitions()
-    lags = LagWatch(lambda: UnreadKafka(settings.kafka, own.group_id, RAW_FAULTS), stopped.all)
+    stopped = StoppedShares()
+    lags = LagWatch(lambda _reader: UnreadKafka(settings.kafka, own.group_id, RAW_FAULTS), stopped.all)
     status = JobStatus(own.group_id, stopped, lags)
     with (
         stop_signals(stop),
@@ -59,12 +60,12 @@ def run_job(settings: Settings) -> None:
 
         def after_batch(results: Sequence[TaskResult], plan: BatchPlan) -> None:
             log.log_batch(results)
-            requests.follow(results, plan, planner.requests)
+            requests.send_new(results, plan, planner.requests)
 
         def make_driver(workers: StreamingWorkers) -> BatchDriver:
             refresh = OffsetRefresh(settings.kafka, own, RAW_FAULTS)
             driver = BatchDriver(own, planner, stop, workers, status, RAW_FAULTS.words, refresh, after_batch)
-            driver.stop_partitions({each: Failure(error) for each, error in failures.items()})
+            driver.stop_shares({Share.of(each): Failure(error) for each, error in failures.items()})
             return driver
 
         with lags:

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotRequests:
-    """What was lost in each raw partition that this driver has heard of. `send` sends messages (kafka.send_all)."""
+    """Knows when each raw partition has lost rows. `send` sends messages (kafka.send_all)."""
 
     def __init__(
         self,
@@ -48,13 +48,13 @@ class SnapshotRequests:
         self._lost_ms: dict[RawPartition, int] = {}
         self._next_try = 0.0
 
-    def follow(self, results: Sequence[TaskResult], plan: BatchPlan, known: Mapping[bytes, int]) -> None:
-        """Record what the tasks of a batch report, and send new requests. known: the requests that the tables topic has
-        (TableSchemas.requests).
+    def send_new(self, results: Sequence[TaskResult], plan: BatchPlan, known: Mapping[bytes, int]) -> None:
+        """Record the losses that the tasks of a batch report, and send new requests. known: the requests of the tables
+        topic (TableSchemas.requests).
         """
         for result in results:
             if result.report is not None and result.report.chunks:
-                self._lost_ms[result.partition] = max(fold_part(result.report).lost_hosts.values(), default=0)
+                self._lost_ms[result.share.partition] = max(fold_part(result.report).lost_hosts.values(), default=0)
         if not any(self._lost_ms.values()) and not any(known.values()):
             return
         wanted = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.records import RawPartition
+    from stream_runtime.records import Share
     from stream_runtime.state.unused import DiskUse
     from stream_runtime.worker.task import TaskResult
 
@@ -28,13 +28,13 @@ class StateSizes:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._states: dict[RawPartition, int] = {}
+        self._states: dict[Share, int] = {}
         self._disks: dict[str, tuple[float, DiskUse]] = {}
         self._read = self._written = self._restores = 0
 
-    def follow(self, raw_partitions: Collection[RawPartition]) -> None:
+    def forget_all_but(self, shares: Collection[Share]) -> None:
         """Forget raw partitions whose topic was deleted."""
-        for gone in self._states.keys() - set(raw_partitions):
+        for gone in self._states.keys() - set(shares):
             self._states.pop(gone)
 
     def count_batch(self, results: Sequence[TaskResult]) -> None:
@@ -44,7 +44,7 @@ class StateSizes:
                 self._written += report.state.written
                 self._restores += report.state.restores
                 if report.chunks:
-                    self._states[result.partition] = report.state.bytes
+                    self._states[result.share] = report.state.bytes
                 if report.state.disk is not None:
                     self._disks[report.state.disk.machine] = self._clock(), report.state.disk
 
@@ -70,8 +70,8 @@ class StateSizes:
             ),
         )
         sizes = Counter[str]()
-        for raw_partition, size in list(self._states.items()):
-            sizes[raw_partition.topic] += size
+        for share, size in list(self._states.items()):
+            sizes[share.stream] += size
         states = GaugeMetricFamily(
             f"{_PREFIX}_state_bytes", "Size of the local states of the topic.", labels=("topic",)
         )

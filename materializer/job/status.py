@@ -1,4 +1,4 @@
-"""The job's status: what /status answers, as metrics and as text."""
+"""The job's status: the answer of /status, as metrics and as text."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.records import RawPartition
     from stream_runtime.driver.lag_watch import LagWatch
-    from stream_runtime.driver.stopped import StoppedPartitions
+    from stream_runtime.driver.stopped import StoppedShares
     from stream_runtime.query.progress import Progress
+    from stream_runtime.records import Share
     from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_materializer"
@@ -43,11 +43,11 @@ _STALLED_SECONDS = 300.0  # a publisher is stalled until so long after it was la
 class JobStatus(StreamStatus):
     """Filled by the driver, read by the threads of the operations port."""
 
-    def __init__(self, group: str, stopped: StoppedPartitions, lags: LagWatch) -> None:
+    def __init__(self, group: str, stopped: StoppedShares, lags: LagWatch) -> None:
         super().__init__(group, RAW_FAULTS.words, stopped, lags)
         self._stalled: dict[tuple[str, str], float] = {}
-        self._snapshots: dict[RawPartition, Sequence[str]] = {}
-        self._lost_hosts: dict[RawPartition, Collection[str]] = {}
+        self._snapshots: dict[Share, Sequence[str]] = {}
+        self._lost_hosts: dict[Share, Collection[str]] = {}
         self._sizes = StateSizes()
         self._tables = TableCounts()
         self._pending = 0
@@ -55,7 +55,7 @@ class JobStatus(StreamStatus):
 
     @property
     def phase(self) -> str:
-        """What the job does now."""
+        """The present phase of the job."""
         if self._waiting:
             return "waiting"
         if not self._counts["batches"]:
@@ -76,13 +76,13 @@ class JobStatus(StreamStatus):
         since = f"for {seconds:.0f} s" if self._counts["messages"] else "since the start"
         return f"Nothing was folded {since}, although {unread:,} messages are unread."
 
-    def follow(self, raw_partitions: Sequence[RawPartition], pending: int = 0) -> None:
+    def set_shares(self, shares: Sequence[Share], pending: int = 0) -> None:
         """Set the present raw partitions. pending: how many raw topics are not planned yet."""
-        super().follow(raw_partitions, pending)
+        super().set_shares(shares, pending)
         self._pending = pending
-        self._sizes.follow(raw_partitions)
-        self._tables.follow(raw_partitions)
-        for gone in self._snapshots.keys() - set(raw_partitions):
+        self._sizes.forget_all_but(shares)
+        self._tables.forget_all_but(shares)
+        for gone in self._snapshots.keys() - set(shares):
             del self._snapshots[gone], self._lost_hosts[gone]
 
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
@@ -98,10 +98,10 @@ class JobStatus(StreamStatus):
                 own = fold_part(result.report)
                 self._counts["dead_letters"] += own.dead_letters
                 for host in own.stalled_publishers:
-                    self._stalled[result.partition.topic, host] = time.monotonic()
+                    self._stalled[result.share.stream, host] = time.monotonic()
                 if result.report.chunks:
-                    self._snapshots[result.partition] = own.running_snapshots
-                    self._lost_hosts[result.partition] = own.lost_hosts
+                    self._snapshots[result.share] = own.running_snapshots
+                    self._lost_hosts[result.share] = own.lost_hosts
 
     def as_json(self) -> dict[str, Any]:
         """Times are in seconds and offsets in messages. `stopped` has one object for each stopped raw partition;
@@ -111,7 +111,7 @@ class JobStatus(StreamStatus):
         measured = self._lags.measured_at
         return {
             "group": self._group,
-            "raw_partitions": len(self._partitions),
+            "raw_partitions": len(self._shares),
             "phase": self.phase,
             "waiting": self._waiting,
             **{name: self._counts[name] for name in ("batches", "messages", "changes", "dead_letters")},
@@ -123,7 +123,7 @@ class JobStatus(StreamStatus):
             "least_hours_left": least_hours_left(lags, now),
             "spark": None if self._progress is None else self._progress.as_json(),
             "local_states": self._sizes.as_json(),
-            "stopped": stops_json(self.stopped, lags, now),
+            "stopped": stops_json(self._words, self.stopped, lags, now),
         }
 
     def metrics(self) -> Iterator[Metric]:
@@ -149,7 +149,7 @@ class JobStatus(StreamStatus):
         yield from gauges(
             _PREFIX,
             (
-                ("raw_partitions", "Number of raw partitions of the job.", len(self._partitions)),
+                ("raw_partitions", "Number of raw partitions of the job.", len(self._shares)),
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
                 (
                     "stalled_publishers",
@@ -175,7 +175,7 @@ class JobStatus(StreamStatus):
         )
         if (progress := self._progress) is not None:
             yield from progress.metrics(_PREFIX, "fold")
-        yield from stop_metrics(_PREFIX, "raw_partitions", now, stops)
+        yield from stop_metrics(self._words, now, stops)
         yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet.", now, lags)
         yield from self._sizes.metrics()
         yield from self._tables.metrics()
@@ -186,9 +186,9 @@ class JobStatus(StreamStatus):
     def _untruncated(self) -> dict[str, list[str]]:
         """Return, for each raw topic, the hosts that did not take part in a TRUNCATE, sorted."""
         found: dict[str, set[str]] = {}
-        for raw_partition, hosts in self._lost_hosts.items():
+        for share, hosts in self._lost_hosts.items():
             if hosts:
-                found.setdefault(raw_partition.topic, set()).update(hosts)
+                found.setdefault(share.stream, set()).update(hosts)
         return {topic: sorted(hosts) for topic, hosts in sorted(found.items())}
 
     def _stalled_count(self) -> int:
@@ -201,7 +201,7 @@ def text(status: dict[str, Any]) -> str:
 
     KeyError for the answer of another version.
     """
-    stopped = [stop_text(each) for each in status["stopped"]]
+    stopped = [stop_text(RAW_FAULTS.words, stop) for stop in status["stopped"]]
     working = status["raw_partitions"] - len(stopped)
     measured = status["lag_measured_seconds_ago"]
     age = "not measured yet" if measured is None else f"measured {as_time(measured)} ago"

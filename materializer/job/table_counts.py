@@ -1,4 +1,4 @@
-"""What the job has done for each table, as metrics."""
+"""Counts the job's work for each table, as metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from materializer.records import RawPartition
+    from stream_runtime.records import Share
     from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_materializer_table"
@@ -34,16 +34,16 @@ class TableCounts:
         self._counts: dict[str, Counter[str]] = {}
         self._ops: dict[str, Counter[str]] = {}
 
-    def follow(self, raw_partitions: Collection[RawPartition]) -> None:
+    def forget_all_but(self, shares: Collection[Share]) -> None:
         """Forget raw topics that were deleted."""
-        for gone in self._counts.keys() - {each.topic for each in raw_partitions}:
+        for gone in self._counts.keys() - {share.stream for share in shares}:
             del self._counts[gone]
             self._ops.pop(gone, None)
 
     def count_batch(self, results: Sequence[TaskResult]) -> None:
         for result in results:
             if (report := result.report) is not None:
-                topic = result.partition.topic
+                topic = result.share.stream
                 counts = self._counts.setdefault(topic, Counter())
                 for name in ("messages", "chunks", "seconds", "commit_seconds"):
                     counts[name] += getattr(report, name)

@@ -1,4 +1,4 @@
-"""What the driver sends to the tasks of a batch: small, immutable, pickled with the task."""
+"""The plan that the driver sends to the tasks of a batch: small, immutable, pickled with the task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdc_common.settings import KafkaSettings
 from materializer.planning.plan import TopicPlan
 from materializer.settings import MaterializerSettings
 from materializer.worker.processor import fold_settings, rules_mark, table_processor
-from stream_runtime.records import TopicShape
+from stream_runtime.records import Share, TopicShape, list_shares
 
 if TYPE_CHECKING:
     from materializer.worker.raw_processor import RawProcessor
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """The plans by raw topic. A raw topic whose table has no known schema has no plan.
-
-    shapes: the shape of every raw topic when the plan was made. has_watermarks: whether the topic of watermarks exists.
-    """
+    """The plan of a batch."""
 
     topics: dict[str, TopicPlan]
+    """The plans by raw topic. A raw topic whose table has no known schema has none."""
     kafka: KafkaSettings
     materializer: MaterializerSettings
     shapes: Mapping[str, TopicShape] = field(default_factory=dict)
+    """The shape of every raw topic when the plan was made."""
     has_watermarks: bool = False
+    """Whether the topic of watermarks exists."""
+
+    @property
+    def shares(self) -> list[Share]:
+        """A share for each raw partition."""
+        return list_shares(self.shapes)
 
     def processor(self, raw_topic: str) -> RawProcessor:
-        """What is done with the raw topic's messages. CdcError(SCHEMA_UNKNOWN) if it has no plan."""
+        """The processor of the raw topic's messages. CdcError(SCHEMA_UNKNOWN) if it has no plan."""
         return table_processor(self.topics.get(raw_topic), raw_topic, self.kafka, self.materializer)
 
     def rules_mark(self, raw_topic: str) -> int:

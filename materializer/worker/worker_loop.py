@@ -22,10 +22,11 @@ from materializer.worker.watermark_feed import WatermarkFeed
 from stream_runtime.exactly_once.position import check_offset, check_shape
 from stream_runtime.exactly_once.report import NOTHING_DONE
 from stream_runtime.kafka import RawReader, ReadBudget, Topics
+from stream_runtime.records import Share
 from stream_runtime.state.snapshots import in_background
 from stream_runtime.worker import collector
 from stream_runtime.worker.loop import LoopTask, WorkerLoop, poll_seconds
-from stream_runtime.worker.task import Standing, TaskResult
+from stream_runtime.worker.task import TaskResult, WorkerStatus
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -96,8 +97,8 @@ class PollLoop(WorkerLoop["BatchPlan"]):
         self._open_partitions.close_all()
         self._reader.close()
 
-    def standing(self) -> Standing:
-        return Standing(len(self._backlog.active()) > 1, bool(self.failed), bool(self._waiting))
+    def status(self) -> WorkerStatus:
+        return WorkerStatus(len(self._backlog.active()) > 1, bool(self.failed), bool(self._waiting))
 
     def results(self, plan: BatchPlan) -> list[TaskResult]:
         """The results. From time to time one of them says what the states take on this machine, and another one which
@@ -105,10 +106,11 @@ class PollLoop(WorkerLoop["BatchPlan"]):
         """
         stalled = self._watermarks.stalled(plan.materializer.stalled_publisher_seconds)
         for raw_partition in list(self._backlog.raw_partitions)[:1] if stalled else ():
-            known = self._results.setdefault(raw_partition, TaskResult(raw_partition, NOTHING_DONE, None))
+            share = Share.of(raw_partition)
+            known = self._results.setdefault(share, TaskResult(share, NOTHING_DONE, None))
             report = known.report or NOTHING_DONE
             report = report._replace(own=fold_part(report)._replace(stalled_publishers=stalled))
-            self._results[raw_partition] = known._replace(report=report)
+            self._results[share] = known._replace(report=report)
         results = list(self._results.values())
         self._disk = self._states.sweep(plan, self._backlog.raw_partitions | self._waiting) or self._disk
         for number, result in enumerate(results):
@@ -122,9 +124,9 @@ class PollLoop(WorkerLoop["BatchPlan"]):
         """Release and add raw partitions, and mark the topics of changed tables ready."""
         if plan.has_watermarks:
             self._watermarks.open(watermarks_topic(plan.kafka.topic_prefix))
-        assigned = set(assignment.partitions)
+        assigned = {share.partition for share in assignment.shares}
         for raw_partition in (self._backlog.raw_partitions | self._waiting) - assigned:
-            self.forget(raw_partition)
+            self.forget(Share.of(raw_partition))
         changed = {topic for topic, before in self._plans.items() if plan.topics.get(topic) != before}
         self._backlog.mark_ready(changed)
         if changed or plan.topics.keys() != self._plans.keys():
@@ -134,7 +136,7 @@ class PollLoop(WorkerLoop["BatchPlan"]):
         self._add(new, plan)
         if new:
             _logger.info("raw partitions taken", raw_partitions=len(new), asleep=self._backlog.asleep)
-        self._backlog.wake(assignment.retried)
+        self._backlog.wake([share.partition for share in assignment.retried])
 
     def _add(self, raw_partitions: set[RawPartition], plan: BatchPlan) -> None:
         """Read these from their committed positions on. Their states are looked for when they have work."""
@@ -150,11 +152,11 @@ class PollLoop(WorkerLoop["BatchPlan"]):
                 }
             )
         except CdcError as error:
-            self.fail_all(raw_partitions, error)
+            self.fail_all(map(Share.of, raw_partitions), error)
             return
         for raw_partition, position in positions.items():
             if isinstance(position, CdcError):
-                self.fail(raw_partition, position)
+                self.fail(Share.of(raw_partition), position)
                 continue
             rest = None if position is None else position.rest
             if rest is not None and rest.rules != plan.rules_mark(raw_partition.topic):
@@ -179,7 +181,7 @@ class PollLoop(WorkerLoop["BatchPlan"]):
                 continue
             self._waiting.discard(raw_partition)
             if error is not None:
-                self.fail(raw_partition, error)
+                self.fail(Share.of(raw_partition), error)
             elif raw_partition in self._backlog.raw_partitions:
                 self._states.forget(raw_partition)
             else:
@@ -206,14 +208,14 @@ class PollLoop(WorkerLoop["BatchPlan"]):
         try:
             read = self._reader.read(left, 0 if messages else self._poll_seconds)
         except CdcError as error:  # of the consumer, which reads all of them
-            self.fail_all(self._backlog.raw_partitions, error)
+            self.fail_all(map(Share.of, self._backlog.raw_partitions), error)
             return
         self._watermarks.take(read)
         for raw_partition, found in read.records.items():
             self._backlog.append(raw_partition, found)
             self._unchecked.add(raw_partition.topic)
         for raw_partition, problem in read.errors.items():
-            self.fail(raw_partition, problem)
+            self.fail(Share.of(raw_partition), problem)
         for raw_partition in read.lost - read.errors.keys():
             self._explain_loss(raw_partition)
         self._renew_stuck_reader()
@@ -242,9 +244,9 @@ class PollLoop(WorkerLoop["BatchPlan"]):
             bounds = self._reader.bounds(raw_partition)
             check_offset(raw_partition, 0 if position is None else position.offset, bounds, RAW_FAULTS)
         except CdcError as error:
-            self.fail(raw_partition, error)
+            self.fail(Share.of(raw_partition), error)
         else:
-            self.forget(raw_partition)
+            self.forget(Share.of(raw_partition))
 
     def _check_topics(self, plan: BatchPlan) -> None:
         """Stop the topics that do not have the planned shapes now that their messages are read: keys may have moved.
@@ -259,7 +261,7 @@ class PollLoop(WorkerLoop["BatchPlan"]):
         try:
             shapes = self._topics.each_shape(active)
         except CdcError as error:
-            self.fail_all(set().union(*active.values()), error)
+            self.fail_all(map(Share.of, set().union(*active.values())), error)
             return
         for topic, shape in shapes.items():
             try:
@@ -267,7 +269,7 @@ class PollLoop(WorkerLoop["BatchPlan"]):
                     raise shape
                 check_shape(topic, plan.shapes[topic], shape, RAW_FAULTS)
             except CdcError as error:
-                self.fail_all(active[topic], error)
+                self.fail_all(map(Share.of, active[topic]), error)
 
     def _fold_all(self, seconds: float, raw_partitions: list[RawPartition], plan: BatchPlan) -> None:
         """Fold one raw partition after another, until the time is over."""
@@ -280,14 +282,15 @@ class PollLoop(WorkerLoop["BatchPlan"]):
     def _fold(self, raw_partition: RawPartition, plan: BatchPlan, end: float) -> None:
         """Fold one chunk, or what of its parts begins before `end`, and at least one part."""
         records = self._backlog.first_records(raw_partition, plan.materializer.chunk_max_messages)
-        with self.isolated(raw_partition, f"fold messages of {raw_partition}", records):
+        with self.isolated(Share.of(raw_partition), f"fold messages of {raw_partition}", records):
             report = self._open_partitions.process(plan, raw_partition, records, end)
             folded = records[: len(records) - report.left]
             self._backlog.mark_folded(raw_partition, folded, report, time.monotonic())
-            self.add_report(raw_partition, report)
+            self.add_report(Share.of(raw_partition), report)
 
-    def forget(self, raw_partition: RawPartition) -> None:
+    def forget(self, share: Share) -> None:
         """Drop its backlog and close it. A later batch reads it again from its committed position."""
+        raw_partition = share.partition
         self._waiting.discard(raw_partition)
         self._states.forget(raw_partition)
         self._stop_reading(raw_partition)

@@ -15,7 +15,7 @@ _logger = structlog.get_logger(__name__)
 
 
 def log_batch(results: Sequence[TaskResult], seconds: float) -> None:
-    """Log what all tasks of a batch have done together."""
+    """Log the totals of all tasks of a batch."""
     reports = [result.report for result in results if result.report is not None]
     _logger.debug(
         "batch",

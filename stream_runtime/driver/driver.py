@@ -1,4 +1,4 @@
-"""The driver: plans a batch, has the workers run it, and stops the source partitions that fail; until it is stopped."""
+"""The driver: plans a batch, has the workers run it, and stops the shares that fail; until it is stopped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from stream_runtime.driver.spark_retries import SparkRetries
 from stream_runtime.driver.stop_log import StopLog
 from stream_runtime.driver.stopped import Failure
 from stream_runtime.query.spark_errors import SparkInterruptedError
-from stream_runtime.records import SourcePartition, list_partitions
 from stream_runtime.words import NEUTRAL, Words
 from stream_runtime.worker.task import Assignment
 
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from stream_runtime.driver.offset_refresh import OffsetRefresh
-    from stream_runtime.driver.stopped import Stop, StoppedPartitions
+    from stream_runtime.driver.stopped import Stop, StoppedShares
     from stream_runtime.query.progress import Progress
-    from stream_runtime.records import TopicShape
+    from stream_runtime.records import Share
     from stream_runtime.settings import JobSettings
     from stream_runtime.worker.task import Task, TaskResult
 
@@ -36,28 +35,34 @@ _RETRY_SECONDS = 2.0
 
 
 class Plan(Protocol):
-    """What a batch does. Plans are equal if the same is to be done."""
+    """The plan of a batch. Plans are equal if the same is to be done."""
 
     @property
-    def shapes(self) -> Mapping[str, TopicShape]:
-        """The shape of each topic."""
+    def shares(self) -> Sequence[Share]:
+        """All shares, also those of streams that cannot be planned."""
         ...
 
 
 class Plans(Protocol):
-    """The driver's planner.
-
-    errors: of the topics that cannot be planned. pending: topics that are not planned yet.
-    """
+    """The driver's planner."""
 
     errors: dict[str, CdcError]
+    """The errors of streams that cannot be planned, by name."""
 
     @property
-    def pending(self) -> set[str]: ...
+    def pending(self) -> set[str]:
+        """The names of streams that are not planned yet."""
+        ...
 
     def plan_batch(self) -> Plan: ...
 
-    def retry(self, topics: Collection[str], /) -> None: ...
+    def retry(self, streams: Collection[str], /) -> None:
+        """The next batch plans these streams again."""
+        ...
+
+    def first_share(self, stream: str, /) -> Share:
+        """The share that stands for a stream of which nothing but an error is known."""
+        ...
 
     def make_task(self, plan: Any, /) -> Task:  # noqa: ANN401 - a plan of its own
         """The task that the workers run with the plan."""
@@ -67,9 +72,9 @@ class Plans(Protocol):
 class Status(Protocol):
     """The job's status, which the driver fills."""
 
-    stopped: StoppedPartitions
+    stopped: StoppedShares
 
-    def follow(self, partitions: Sequence[SourcePartition], pending: int, /) -> None: ...
+    def set_shares(self, shares: Sequence[Share], pending: int, /) -> None: ...
 
     def wait_because(self, problem: str, /) -> None: ...
 
@@ -81,8 +86,8 @@ class Status(Protocol):
 class Workers(Protocol):
     """stream_runtime.query.streaming.StreamingWorkers."""
 
-    def list_workers(self, partitions: int) -> Sequence[str]:
-        """The names of the workers that are there now, for so many source partitions; at least one."""
+    def list_workers(self, shares: int) -> Sequence[str]:
+        """The names of the workers that are there now, for so many shares; at least one."""
         ...
 
     def run_task(
@@ -96,7 +101,7 @@ class Workers(Protocol):
         ...
 
     def progress(self) -> Progress | None:
-        """What Spark reports about the last batch."""
+        """Spark's report about the last batch."""
         ...
 
     def restart(self) -> None:
@@ -105,7 +110,7 @@ class Workers(Protocol):
 
 
 class BatchDriver:
-    """Runs batch after batch. A source partition that fails is stopped, and tried again after a pause.
+    """Runs batch after batch. A share that fails is stopped, and tried again after a pause.
 
     CdcError for what concerns the whole job (stream_runtime.driver.scope). offset_refresh: None if the workers do that.
     after_batch: gets what the tasks of each batch report, and its plan.
@@ -146,16 +151,16 @@ class BatchDriver:
             beat()
 
     def run_batch(self) -> None:
-        """Run one batch with all source partitions that work or are due for another try."""
-        self._planner.retry({partition.topic for partition in self._stopped.begin_tries()})
+        """Run one batch with all shares that work or are due for another try."""
+        self._planner.retry({share.stream for share in self._stopped.begin_tries()})
         plan = self._make_plan()
         if plan is None:
             return
-        partitions = self._known_partitions(plan)
-        self._stopped.forget_all_but(partitions)
-        self._status.follow(partitions, len(self._planner.pending))
-        self._log_pending(len(plan.shapes))
-        self.stop_partitions(self._topic_failures(partitions))
+        shares = self._known_shares(plan)
+        self._stopped.forget_all_but(shares)
+        self._status.set_shares(shares, len(self._planner.pending))
+        self._log_pending(len({share.stream for share in plan.shares}))
+        self.stop_shares(self._stream_failures(shares))
         if self._offset_refresh is not None and self._offset_refresh.is_due:
             self._refresh_offsets(self._offset_refresh, plan)
         started = time.monotonic()
@@ -188,45 +193,45 @@ class BatchDriver:
             else:
                 return
 
-    def stop_partitions(self, failures: Mapping[SourcePartition, Failure]) -> None:
-        """Stop the source partitions that failed. CdcError if one of the errors concerns the whole job."""
-        stops: dict[SourcePartition, Stop] = {}
-        for partition, failure in failures.items():
+    def stop_shares(self, failures: Mapping[Share, Failure]) -> None:
+        """Stop the shares that failed. CdcError if one of the errors concerns the whole job."""
+        stops: dict[Share, Stop] = {}
+        for share, failure in failures.items():
             if failure.error.code in OF_THE_JOB:
                 raise failure.error
-            stops[partition] = self._stopped.stop(partition, failure)
+            stops[share] = self._stopped.stop(share, failure)
         self._stop_log.log_stops(stops)
 
-    def _log_pending(self, topics: int) -> None:
-        """Say how far the planning is, each time that some topics are still being planned, and at its end."""
+    def _log_pending(self, streams: int) -> None:
+        """Log how far the planning is, each time that some streams are still being planned, and at its end."""
         pending = len(self._planner.pending)
         if pending != self._logged_pending:
             event = f"{self._words.topics} planned"
-            _logger.info(event, planned=topics - pending, topics=topics)
+            _logger.info(event, planned=streams - pending, topics=streams)
             self._logged_pending = pending
 
-    def _known_partitions(self, plan: Plan) -> list[SourcePartition]:
-        """Return the plan's source partitions. A topic that cannot be described is known by its partition 0."""
-        unknown = sorted(self._planner.errors.keys() - plan.shapes.keys())
-        return [*list_partitions(plan.shapes), *(SourcePartition(topic, 0) for topic in unknown)]
+    def _known_shares(self, plan: Plan) -> list[Share]:
+        """The plan's shares, and one for each stream of which nothing but an error is known."""
+        unknown = sorted(self._planner.errors.keys() - {share.stream for share in plan.shares})
+        return [*plan.shares, *map(self._planner.first_share, unknown)]
 
-    def _topic_failures(self, partitions: list[SourcePartition]) -> dict[SourcePartition, Failure]:
-        """The source partitions of topics that cannot be planned, except those that wait for their next try already."""
+    def _stream_failures(self, shares: list[Share]) -> dict[Share, Failure]:
+        """The shares of streams that cannot be planned, except those that wait for their next try already."""
         errors = self._planner.errors
         return {
-            partition: Failure(errors[partition.topic])
-            for partition in partitions
-            if partition.topic in errors and self._stopped.may_run(partition)
+            share: Failure(errors[share.stream])
+            for share in shares
+            if share.stream in errors and self._stopped.may_run(share)
         }
 
     def _take_results(self, results: list[TaskResult]) -> None:
-        failures: dict[SourcePartition, Failure] = {}
-        for partition, report, error, offsets, trace in results:
+        failures: dict[Share, Failure] = {}
+        for share, report, error, offsets, trace in results:
             if error is not None:
-                failures[partition] = Failure(error, offsets, trace)
-            elif report is not None and (ended := self._stopped.advance(partition, report.end)) is not None:
-                self._stop_log.log_resumed(partition, ended)
-        self.stop_partitions(failures)
+                failures[share] = Failure(error, offsets, trace)
+            elif report is not None and (ended := self._stopped.advance(share, report.end)) is not None:
+                self._stop_log.log_resumed(share, ended)
+        self.stop_shares(failures)
 
     def _make_plan(self) -> Plan | None:
         """Plan the batch; wait while Kafka is unreachable. None if the job is stopped."""
@@ -245,16 +250,16 @@ class BatchDriver:
         return None
 
     def _run_tasks(self, plan: Plan) -> list[TaskResult]:
-        """Stopped source partitions keep their places, so that no other one moves."""
-        workers = self._workers.list_workers(sum(shape.partitions for shape in plan.shapes.values()))
+        """Stopped shares keep their places, so that no other one moves."""
+        workers = self._workers.list_workers(len(plan.shares))
         max_messages = max(1, self._settings.max_offsets_per_trigger // len(workers))
         assignments: dict[str, Assignment] = {}
         pending, stopped = self._planner.pending, self._stopped.all()
-        for worker, placed in self._placement.assign(list_partitions(plan.shapes), workers).items():
-            assigned = tuple(each for each in placed if each.topic not in pending and self._stopped.may_run(each))
+        for worker, placed in self._placement.assign(plan.shares, workers).items():
+            assigned = tuple(share for share in placed if share.stream not in pending and self._stopped.may_run(share))
             if assigned:
                 seconds = min(_BATCH_SECONDS, self._settings.task_seconds)
-                retried = tuple(each for each in assigned if each in stopped)
+                retried = tuple(share for share in assigned if share in stopped)
                 assignments[worker] = Assignment(assigned, max_messages, seconds, retried)
         if not assignments:
             self._stop.wait(_BATCH_SECONDS)
@@ -282,13 +287,13 @@ class BatchDriver:
         return is_cut
 
     def _refresh_offsets(self, offset_refresh: OffsetRefresh, plan: Plan) -> None:
-        """Refresh the offsets of idle source partitions while no task commits any."""
+        """Refresh the offsets of idle shares while no task commits any."""
         try:
-            errors = offset_refresh.refresh(list_partitions(plan.shapes))
+            errors = offset_refresh.refresh(plan.shares)
         except CdcError as error:
             if error.code not in {Code.KAFKA_UNREACHABLE, Code.KAFKA_REFUSED}:
                 raise
             _logger.warning("offset refresh failed", code=error.code.text, problem=error.problem, fix=error.fix)
         else:
-            found = {each: Failure(error) for each, error in errors.items() if self._stopped.may_run(each)}
-            self.stop_partitions(found)
+            found = {share: Failure(error) for share, error in errors.items() if self._stopped.may_run(share)}
+            self.stop_shares(found)

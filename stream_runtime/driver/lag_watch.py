@@ -1,10 +1,11 @@
-"""Measures the lag of each source partition in a thread of its own, and how long Kafka keeps what is not read yet."""
+"""Measures the lag of each share in a thread of its own, and how long Kafka keeps its unread messages."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import structlog
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cdc_common.settings import KafkaSettings
-    from stream_runtime.exactly_once.position import Position
-    from stream_runtime.records import SourcePartition
+    from stream_runtime.records import Share, SourcePartition
 
 _logger = structlog.get_logger(__name__)
 _ROUND_SECONDS = 30.0
@@ -29,22 +29,23 @@ _FETCH_SECONDS = 10.0
 
 
 class Lag(NamedTuple):
-    """The lag of a source partition.
-
-    offset: the committed one; None if it cannot be read. messages: that are not folded yet.
-    kept_until: the earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms;
-    infinite if time deletes nothing; None if there is no such message or if it is not measured. Kafka deletes whole
-    segments, so it may be later.
-    since: the broker's time of the first of them (s since 1970), where messages wait for minutes.
-    is_lost: the first of them is deleted already. has_max_bytes: retention.bytes may delete it earlier.
-    """
+    """The lag of a share."""
 
     offset: int | None
+    """The committed offset; None if it cannot be read, or if the share has several partitions."""
     messages: int
+    """How many messages are not processed yet."""
     kept_until: float | None = None
+    """The earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms. Kafka
+    deletes whole segments, so it may be later. Infinite if time deletes nothing; None if there is no such message or if
+    it is not measured.
+    """
     is_lost: bool = False
+    """Whether the first of them is deleted already."""
     has_max_bytes: bool = False
+    """Whether retention.bytes may delete it earlier."""
     since: float | None = None
+    """The broker's time of the first of them (s since 1970), where messages wait for minutes."""
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds until the first unread message may be deleted; 0 if it may be now. None or infinite as
@@ -56,14 +57,14 @@ class Lag(NamedTuple):
 
 
 class Committed(Protocol):
-    """stream_runtime.exactly_once.position.Position, as far as it is needed here."""
+    """A committed position, as far as it is needed here."""
 
     @property
     def offset(self) -> int: ...
 
 
 class Unread(Protocol):
-    """UnreadKafka."""
+    """UnreadKafka: the offsets of one consumer group."""
 
     def positions(
         self, partitions: Sequence[SourcePartition], /
@@ -83,7 +84,7 @@ class Unread(Protocol):
 
 
 class UnreadKafka:
-    """What LagWatch asks Kafka. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED."""
+    """Answers the questions of LagWatch. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED."""
 
     def __init__(self, settings: KafkaSettings, group: str, faults: Faults = NEUTRAL_FAULTS) -> None:
         self._settings = settings
@@ -91,7 +92,7 @@ class UnreadKafka:
         self._topics = Topics(settings)
         self._positions = GroupPositions(settings, group, faults, stable=False)
 
-    def positions(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, Position | CdcError | None]:
+    def positions(self, partitions: Sequence[SourcePartition]) -> Mapping[SourcePartition, Committed | CdcError | None]:
         with driver_errors(f"read the offsets of the group {self._group}"):
             return self._positions.read_each(partitions)
 
@@ -114,13 +115,14 @@ class LagWatch:
     latest: the figures, which another thread may read. measured_at: when they were measured (s since 1970), or None.
     """
 
-    def __init__(self, kafka: Callable[[], Unread], stopped: Callable[[], Collection[SourcePartition]]) -> None:
-        self.latest: dict[SourcePartition, Lag] = {}
+    def __init__(self, connect: Callable[[str], Unread], stopped: Callable[[], Collection[Share]]) -> None:
+        """connect: to the consumer group of a reader (Share.reader)."""
+        self.latest: dict[Share, Lag] = {}
         self.measured_at: float | None = None
-        self._connect = kafka
-        self._kafka: Unread | None = None
+        self._connect = connect
+        self._kafka: dict[str, Unread] = {}
         self._stopped = stopped
-        self._partitions: Sequence[SourcePartition] = ()
+        self._shares: Sequence[Share] = ()
         self._end = threading.Event()
         self._wake = threading.Event()
 
@@ -134,21 +136,32 @@ class LagWatch:
         self._end.set()
         self._wake.set()
 
-    def follow(self, partitions: Sequence[SourcePartition]) -> None:
+    def set_shares(self, shares: Sequence[Share]) -> None:
         """Measure these from the next round on."""
-        self._partitions = partitions
+        self._shares = shares
 
     def measure_soon(self) -> None:
-        """Do not wait for the next round: a source partition has stopped."""
+        """Do not wait for the next round: a share has stopped."""
         self._wake.set()
 
     def measure(self) -> None:
         """One round. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED."""
-        if self._kafka is None:
-            self._kafka = self._connect()
-        stopped = set(self._stopped())
-        self.latest = _measure(self._kafka, self._partitions, stopped)
+        of_reader: dict[str, list[Share]] = defaultdict(list)
+        for share in self._shares:
+            of_reader[share.reader].append(share)
+        stopped = {partition for share in self._stopped() for partition in share.partitions}
+        found: dict[Share, Lag] = {}
+        for reader, shares in of_reader.items():
+            partitions = [partition for share in shares for partition in share.partitions]
+            lags = _measure(self._unread(reader), partitions, stopped)
+            found |= {share: _together([lags[each] for each in share.partitions]) for share in _measured(shares, lags)}
+        self.latest = found
         self.measured_at = time.time()
+
+    def _unread(self, reader: str) -> Unread:
+        if reader not in self._kafka:
+            self._kafka[reader] = self._connect(reader)
+        return self._kafka[reader]
 
     def _run(self) -> None:
         while not self._end.is_set():
@@ -165,8 +178,6 @@ class LagWatch:
 def _measure(
     kafka: Unread, partitions: Sequence[SourcePartition], stopped: Collection[SourcePartition]
 ) -> dict[SourcePartition, Lag]:
-    if not partitions:
-        return {}
     positions = kafka.positions(partitions)
     bounds = kafka.bounds(partitions)
     old = kafka.offsets_at(list(bounds), int(time.time() * 1000) - _BEHIND_MS)
@@ -184,6 +195,25 @@ def _measure(
         for partition, timestamp in kafka.timestamps(behind).items():
             found[partition] = _with_retention(found[partition], timestamp, retentions[partition.topic])
     return found
+
+
+def _measured(shares: Sequence[Share], lags: Mapping[SourcePartition, Lag]) -> list[Share]:
+    """The shares all of whose partitions are measured."""
+    return [share for share in shares if lags.keys() >= set(share.partitions)]
+
+
+def _together(lags: Sequence[Lag]) -> Lag:
+    """The lag of a share from those of its partitions."""
+    if len(lags) == 1:
+        return lags[0]
+    return Lag(
+        None,
+        sum(lag.messages for lag in lags),
+        min((lag.kept_until for lag in lags if lag.kept_until is not None), default=None),
+        any(lag.is_lost for lag in lags),
+        any(lag.has_max_bytes for lag in lags),
+        min((lag.since for lag in lags if lag.since is not None), default=None),
+    )
 
 
 def _lag(position: Committed | CdcError | None, first: int, following: int) -> Lag:

@@ -1,4 +1,4 @@
-"""Refreshes the committed offsets of idle source partitions, which brokers would otherwise delete.
+"""Refreshes the committed offsets of idle shares, which brokers would otherwise delete.
 
 Brokers delete the offset of a group that is not committed for offsets.retention.minutes (7 days by default). The driver
 does this between batches.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from cdc_common.settings import KafkaSettings
-    from stream_runtime.records import SourcePartition
+    from stream_runtime.records import Share, SourcePartition
     from stream_runtime.settings import JobSettings
 
 _CHECK_SECONDS = 60.0
@@ -34,7 +34,7 @@ class _Seen(NamedTuple):
 
 
 class OffsetRefresh:
-    """Remembers since when each source partition has had its position. Used while no batch is running."""
+    """Remembers since when each share, of one partition, has had its position. Used while no batch is running."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class OffsetRefresh:
         self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
         self._clock = clock
         self._next = clock()
-        self._seen: dict[SourcePartition, _Seen] = {}
+        self._seen: dict[Share, _Seen] = {}
         self._latest: GroupPositions | None = None
         self._stable: GroupPositions | None = None
 
@@ -57,50 +57,49 @@ class OffsetRefresh:
     def is_due(self) -> bool:
         return self._clock() >= self._next
 
-    def refresh(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, CdcError]:
-        """Read the positions, and commit those again that have not moved for the period. The errors of partitions:
+    def refresh(self, shares: Collection[Share]) -> dict[Share, CdcError]:
+        """Read the positions, and commit those again that have not moved for the period. The errors of shares:
         STATE_MISMATCH, for example, if a position is gone.
 
         CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED if the group cannot be read.
         """
         now = self._clock()
         self._next = now + min(_CHECK_SECONDS, self._period / 4)
-        if not partitions:
+        if not shares:
             return {}
         with driver_errors(f"read the offsets of the group {self._group}"):
-            errors = self._track(self._positions(stable=False).read_each(partitions), now)
-        old = [partition for partition, seen in self._seen.items() if now - seen.since >= self._period]
-        for partition in old[:_MOST_AT_ONCE]:
+            found = self._positions(stable=False).read_each([share.partition for share in shares])
+        errors = self._track({share: found[share.partition] for share in shares}, now)
+        old = [share for share, seen in self._seen.items() if now - seen.since >= self._period]
+        for share in old[:_MOST_AT_ONCE]:
             try:
-                with driver_errors(f"commit the offset of {partition} again"):
-                    self._seen[partition] = _Seen(self._commit_again(partition), now)
+                with driver_errors(f"commit the offset of {share} again"):
+                    self._seen[share] = _Seen(self._commit_again(share.partition), now)
             except CdcError as error:
-                errors[partition] = error
-                del self._seen[partition]
+                errors[share] = error
+                del self._seen[share]
         if len(old) > _MOST_AT_ONCE:
             self._next = now
         return errors
 
-    def _track(
-        self, positions: dict[SourcePartition, Position | CdcError | None], now: float
-    ) -> dict[SourcePartition, CdcError]:
+    def _track(self, positions: dict[Share, Position | CdcError | None], now: float) -> dict[Share, CdcError]:
         """Remember the positions; the errors of those that cannot be read or are gone."""
-        errors: dict[SourcePartition, CdcError] = {}
-        for partition, position in positions.items():
-            seen = self._seen.get(partition)
+        errors: dict[Share, CdcError] = {}
+        for share, position in positions.items():
+            seen = self._seen.get(share)
             if isinstance(position, CdcError):
-                errors[partition] = position
+                errors[share] = position
             elif position is None:
                 if seen is not None:
-                    errors[partition] = self._faults.offset_lost(partition, self._group)
+                    errors[share] = self._faults.offset_lost(share.partition, self._group)
             elif seen is None or seen.position != position:
-                self._seen[partition] = _Seen(position, now)
+                self._seen[share] = _Seen(position, now)
         return errors
 
     def _commit_again(self, partition: SourcePartition) -> Position:
         """Fence all other producers first, as a task does, so that a newer position is not overwritten.
 
-        The source partition's task then finds a position that it has not committed, and opens a new producer.
+        The share's task then finds a position that it has not committed, and opens a new producer.
         """
         positions = self._positions(stable=True)
         producer = PartitionProducer(self._kafka, self._group, partition, positions.consumer, self._limits)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from stream_runtime.driver.stopped import StoppedPartitions
+    from stream_runtime.driver.stopped import StoppedShares
     from stream_runtime.settings import JobSettings
 
 _HEALTH_SECONDS = 600.0  # a batch may restore a large state
@@ -21,7 +21,7 @@ _HEALTH_SECONDS = 600.0  # a batch may restore a large state
 class ShownStatus(Protocol):
     """The job's status."""
 
-    stopped: StoppedPartitions
+    stopped: StoppedShares
 
     def as_json(self) -> dict[str, Any]: ...
 
@@ -29,14 +29,14 @@ class ShownStatus(Protocol):
 
 
 def job_operations(settings: JobSettings, status: ShownStatus, problem: Callable[[], str] = str) -> Operations:
-    """/metrics, /health, /status, and /retry, which makes the next try of stopped partitions happen now. problem: as
+    """/metrics, /health, /status, and /retry, which makes the next try of stopped shares happen now. problem: as
     that of Operations.
     """
 
     def retry(names: list[str]) -> dict[str, Any]:
-        known = {str(each): each for each in status.stopped.all()}
+        known = {str(share): share for share in status.stopped.all()}
         named = [known[name] for name in names if name in known] if names else None
-        return {"retried": [str(each) for each in status.stopped.retry(named)]}
+        return {"retried": [str(share) for share in status.stopped.retry(named)]}
 
     address, port = settings.operations_address, settings.operations_port
     commands = {"/retry": retry}

@@ -1,6 +1,6 @@
-"""Place source partitions on workers: the same load for each worker, and as few moves as possible.
+"""Place shares on workers: the same load for each worker, and as few moves as possible.
 
-A partition that moves costs a new producer, messages that are read twice, and the fetch of its state. It moves if
+A share that moves costs a new producer, messages that are read twice, and the fetch of its state. It moves if
 its worker is gone, or if that lowers the load of the busiest worker by more than the move costs.
 """
 
@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from stream_runtime.records import SourcePartition
+    from stream_runtime.records import Share
     from stream_runtime.worker.task import TaskResult
 
 _AVERAGE_SECONDS = 60.0  # over which loads are averaged
-_BASE_LOAD = 0.002  # of a source partition that has nothing to fold, in seconds of work a second
+_BASE_LOAD = 0.002  # of a share that has nothing to fold, in seconds of work a second
 _TOLERANCE = 0.1  # of the mean load, by which a worker may have more than that
 _SETTLE_SECONDS = 5.0  # without another worker, after which the first move is made
 _PAUSE_SECONDS = 60.0  # from one round of moves to the next: the loads of the new placement must be known
-_MOST_MOVED = 0.1  # of the source partitions, in one round; new workers may get more
+_MOST_MOVED = 0.1  # of the shares, in one round; new workers may get more
 _FETCH_BYTES = 50_000_000  # of a state, in a second
 _MOVE_SECONDS = 1.0  # of a move without a state
 _WORTH_SECONDS = 600.0  # in which a move must gain more work than it costs
 
 
 class Load(NamedTuple):
-    """The load of a source partition on its worker: seconds of work a second, and the bytes of its state."""
+    """The load of a share on its worker: seconds of work a second, and the bytes of its state."""
 
     seconds: float = 0.0
     state_bytes: int = 0
@@ -43,43 +43,43 @@ class Load(NamedTuple):
 
 
 class Placement:
-    """Remembers where each source partition is, and how much work it was."""
+    """Remembers where each share is, and how much work it was."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._workers: dict[SourcePartition, str] = {}
-        self._loads: dict[SourcePartition, Load] = {}
+        self._workers: dict[Share, str] = {}
+        self._loads: dict[Share, Load] = {}
         self._known: frozenset[str] = frozenset()
         self._has_newcomers = False
         self._next_moves = -math.inf
 
     def count_batch(self, results: Iterable[TaskResult], seconds: float) -> None:
-        """Count the work of the source partitions in a batch of so many seconds."""
-        share = 1 - math.exp(-seconds / _AVERAGE_SECONDS)
-        reports = {result.partition: result.report for result in results if result.report is not None}
-        for partition in self._loads.keys() | reports.keys():
-            load, report = self._loads.get(partition, Load()), reports.get(partition)
+        """Count the work of the shares in a batch of so many seconds."""
+        weight = 1 - math.exp(-seconds / _AVERAGE_SECONDS)
+        reports = {result.share: result.report for result in results if result.report is not None}
+        for share in self._loads.keys() | reports.keys():
+            load, report = self._loads.get(share, Load()), reports.get(share)
             worked = report.seconds / max(seconds, 1e-3) if report is not None else 0.0
             size = report.state.bytes if report is not None and report.chunks else load.state_bytes
-            average = load.seconds + share * (worked - load.seconds)
-            self._loads[partition] = Load(average, size)
+            average = load.seconds + weight * (worked - load.seconds)
+            self._loads[share] = Load(average, size)
 
-    def assign(self, partitions: Sequence[SourcePartition], workers: Sequence[str]) -> dict[str, list[SourcePartition]]:
-        """The source partitions of each worker. There is at least one worker."""
-        places = {each: self._workers[each] for each in partitions if self._workers.get(each) in workers}
-        balance = _Balance(workers, {each: self._loads.get(each, Load()) for each in partitions}, places)
-        balance.place(set(partitions) - places.keys())
-        if (most := self._moves_now(frozenset(workers), len(partitions))) and balance.move(most):
+    def assign(self, shares: Sequence[Share], workers: Sequence[str]) -> dict[str, list[Share]]:
+        """The shares of each worker. There is at least one worker."""
+        places = {each: self._workers[each] for each in shares if self._workers.get(each) in workers}
+        balance = _Balance(workers, {each: self._loads.get(each, Load()) for each in shares}, places)
+        balance.place(set(shares) - places.keys())
+        if (most := self._moves_now(frozenset(workers), len(shares))) and balance.move(most):
             self._next_moves = self._clock() + _PAUSE_SECONDS
         self._workers = balance.places
         self._loads = {each: load for each, load in self._loads.items() if each in balance.places}
-        assigned: dict[str, list[SourcePartition]] = {worker: [] for worker in sorted(workers)}
-        for partition, worker in sorted(self._workers.items()):
-            assigned[worker].append(partition)
+        assigned: dict[str, list[Share]] = {worker: [] for worker in sorted(workers)}
+        for share, worker in sorted(self._workers.items()):
+            assigned[worker].append(share)
         return assigned
 
     def _moves_now(self, workers: frozenset[str], count: int) -> int:
-        """How many source partitions may move now. None while workers come; after that as many as they need."""
+        """How many shares may move now. None while workers come; after that as many as they need."""
         now = self._clock()
         if workers - self._known:
             self._has_newcomers = bool(self._known)
@@ -97,20 +97,18 @@ class _Balance:
     places.
     """
 
-    def __init__(
-        self, workers: Sequence[str], loads: dict[SourcePartition, Load], places: dict[SourcePartition, str]
-    ) -> None:
+    def __init__(self, workers: Sequence[str], loads: dict[Share, Load], places: dict[Share, str]) -> None:
         self.places = places
         self._loads = loads
         self._work = dict.fromkeys(sorted(workers), 0.0)
-        self._own: dict[str, set[SourcePartition]] = {worker: set() for worker in self._work}
-        for partition, worker in places.items():
-            self._put(partition, worker)
+        self._own: dict[str, set[Share]] = {worker: set() for worker in self._work}
+        for share, worker in places.items():
+            self._put(share, worker)
 
-    def place(self, partitions: Iterable[SourcePartition]) -> None:
+    def place(self, shares: Iterable[Share]) -> None:
         """The largest first, each where there is the least work."""
-        for partition in sorted(partitions, key=lambda each: (-self._loads[each].weight, each)):
-            self._put(partition, self._least())
+        for share in sorted(shares, key=lambda each: (-self._loads[each].weight, each)):
+            self._put(share, self._least())
 
     def move(self, most: int) -> int:
         """Make at most so many moves that are worth it: how many."""
@@ -123,7 +121,7 @@ class _Balance:
         return most
 
     def _move_one(self, source: str, target: str) -> bool:
-        """Move the source partition that gains most, if one is worth it."""
+        """Move the share that gains most, if one is worth it."""
         gains = {each: self._gain(each, source, target) for each in sorted(self._own[source])}
         best = max(gains, key=lambda each: gains[each])
         if gains[best] <= 0:
@@ -133,16 +131,16 @@ class _Balance:
         self._put(best, target)
         return True
 
-    def _gain(self, partition: SourcePartition, source: str, target: str) -> float:
+    def _gain(self, share: Share, source: str, target: str) -> float:
         """Return by how much the move lowers the larger load of the two; 0 if the move costs more than it gains."""
-        load = self._loads[partition]
+        load = self._loads[share]
         gain = self._work[source] - max(self._work[source] - load.weight, self._work[target] + load.weight)
         return gain if gain * _WORTH_SECONDS > load.move_seconds else 0.0
 
-    def _put(self, partition: SourcePartition, worker: str) -> None:
-        self.places[partition] = worker
-        self._own[worker].add(partition)
-        self._work[worker] += self._loads[partition].weight
+    def _put(self, share: Share, worker: str) -> None:
+        self.places[share] = worker
+        self._own[worker].add(share)
+        self._work[worker] += self._loads[share].weight
 
     def _least(self) -> str:
         return min(self._work, key=lambda worker: (self._work[worker], len(self._own[worker]), worker))

@@ -1,4 +1,4 @@
-"""Runs a job whose source partitions have states."""
+"""Runs a job whose shares have states."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from stream_runtime.driver.driver import BatchDriver
 from stream_runtime.driver.lag_watch import LagWatch, UnreadKafka
 from stream_runtime.driver.offset_refresh import OffsetRefresh
 from stream_runtime.driver.operations import job_operations
-from stream_runtime.driver.stopped import StoppedPartitions
+from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
 from stream_runtime.driver.stream_status import StreamStatus
 from stream_runtime.kafka import Topics
+from stream_runtime.records import Share, SourcePartition
 from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.worker.stateful_loop import StatefulLoopTask, StatefulPlan
 
@@ -53,12 +54,15 @@ class TopicPlanner:
                 self.errors.setdefault(topic, self._job.faults.topic_changed(topic, self._shapes[topic], shape))
         return StatefulPlan(self._job, dict(self._shapes))
 
+    def first_share(self, stream: str) -> Share:
+        return Share.of(SourcePartition(stream, 0))
+
     def make_task(self, plan: StatefulPlan) -> StatefulLoopTask:
         return StatefulLoopTask(plan)
 
-    def retry(self, topics: Collection[str]) -> None:
+    def retry(self, streams: Collection[str]) -> None:
         """The next batch plans these topics again, with the shapes that they have by then."""
-        for topic in topics:
+        for topic in streams:
             self.errors.pop(topic, None)
             self._shapes.pop(topic, None)
 
@@ -71,14 +75,18 @@ class TopicPlanner:
 def run_stateful_job(job: StatefulJob) -> None:
     """Run until SIGTERM or SIGINT. CdcError if the job as a whole cannot continue."""
     stop, settings, words = threading.Event(), job.settings, job.faults.words
-    stopped = StoppedPartitions()
-    lags = LagWatch(partial(UnreadKafka, job.kafka, settings.group_id, job.faults), stopped.all)
+    stopped = StoppedShares()
+    lags = LagWatch(partial(_unread, job), stopped.all)
     status = StreamStatus(settings.group_id, words, stopped, lags)
     with stop_signals(stop), job_operations(settings, status) as operations, lags:
         planner = TopicPlanner(job)
         planner.check_settings()
         make_driver = partial(_make_driver, job, planner, stop, status)
         run_in_spark(settings, (job,), make_driver, stop, operations.beat, words)
+
+
+def _unread(job: StatefulJob, _reader: str) -> UnreadKafka:
+    return UnreadKafka(job.kafka, job.settings.group_id, job.faults)
 
 
 def _make_driver(

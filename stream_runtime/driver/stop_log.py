@@ -1,4 +1,4 @@
-"""Logs each source partition when it stops, every 10 minutes while it is stopped, and when it continues.
+"""Logs each share when it stops, every 10 minutes while it is stopped, and when it continues.
 
 What heals by itself is a warning at first. It is an error once it lasts for too long (stream_runtime.driver.scope).
 """
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stream_runtime.driver.stopped import Stop
-    from stream_runtime.records import SourcePartition
+    from stream_runtime.records import Share
 
 _logger = structlog.get_logger(__name__)
 _REPEAT_SECONDS = 600.0
-_MOST_NAMED = 20  # source partitions in one line
+_MOST_NAMED = 20  # shares in one line
 
 
 class _Logged(NamedTuple):
-    """The last line about a source partition. heals: whether it was a warning."""
+    """The last line about a share. heals: whether it was a warning."""
 
     code: Code
     at: float
@@ -35,14 +35,14 @@ class _Logged(NamedTuple):
 
 
 class StopLog:
-    """Partitions that stop in one batch for the same reason share a line."""
+    """Shares that stop in one batch for the same reason share a line."""
 
     def __init__(self, words: Words = NEUTRAL, clock: Callable[[], float] = time.monotonic) -> None:
         self._words = words
         self._clock = clock
-        self._logged: dict[SourcePartition, _Logged] = {}
+        self._logged: dict[Share, _Logged] = {}
 
-    def log_stops(self, stops: Mapping[SourcePartition, Stop]) -> None:
+    def log_stops(self, stops: Mapping[Share, Stop]) -> None:
         """Log what has just failed, except another failure with the same code."""
         news = {each: stop for each, stop in stops.items() if self._is_news(each, stop)}
         waiting = {each: stop for each, stop in news.items() if _heals(stop)}
@@ -50,41 +50,41 @@ class StopLog:
         stopped = {each: stop for each, stop in news.items() if each not in waiting}
         self._log(_logger.error, f"{self._words.partition} stopped", stopped)
 
-    def remind(self, stops: Mapping[SourcePartition, Stop]) -> None:
-        """Log each of all stopped source partitions whose last line is 10 minutes old."""
+    def remind(self, stops: Mapping[Share, Stop]) -> None:
+        """Log each of all stopped shares whose last line is 10 minutes old."""
         latest = self._clock() - _REPEAT_SECONDS
         old = {each: stop for each, stop in stops.items() if each in self._logged and self._logged[each].at <= latest}
         self._log(_logger.error, f"{self._words.partition} still stopped", old, with_trace=False)
         for gone in self._logged.keys() - stops.keys():
             del self._logged[gone]
 
-    def log_resumed(self, partition: SourcePartition, stop: Stop) -> None:
-        if self._logged.pop(partition, None) is not None:
+    def log_resumed(self, share: Share, stop: Stop) -> None:
+        if self._logged.pop(share, None) is not None:
             seconds = max(0.0, time.time() - stop.since)
             event = f"{self._words.partition} resumed"
             _logger.info(
                 event,
-                **{self._words.key: str(partition)},
+                **{self._words.key: str(share)},
                 code=stop.failure.error.code.text,
                 stopped_seconds=round(seconds, 1),
             )
 
-    def _is_news(self, partition: SourcePartition, stop: Stop) -> bool:
+    def _is_news(self, share: Share, stop: Stop) -> bool:
         code = stop.failure.error.code
         if stop.attempts == 1 and pauses(code).at_once:
             return False
-        logged = self._logged.get(partition)
+        logged = self._logged.get(share)
         return logged is None or logged.code is not code or (logged.heals and not _heals(stop))
 
     def _log(
-        self, log: Callable[..., None], event: str, stops: Mapping[SourcePartition, Stop], *, with_trace: bool = True
+        self, log: Callable[..., None], event: str, stops: Mapping[Share, Stop], *, with_trace: bool = True
     ) -> None:
         groups: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
-        for partition, stop in stops.items():
+        for share, stop in stops.items():
             error, offsets, trace = stop.failure
             at = f" at offset {offsets[0]}" if offsets else ""
-            groups[error.code.text, error.problem, error.fix, trace].append(f"{partition}{at}")
-            self._logged[partition] = _Logged(error.code, self._clock(), _heals(stop))
+            groups[error.code.text, error.problem, error.fix, trace].append(f"{share}{at}")
+            self._logged[share] = _Logged(error.code, self._clock(), _heals(stop))
         for (code, problem, fix, trace), names in groups.items():
             more: dict[str, Any] = {"trace": trace} if trace and with_trace else {}
             if len(names) > _MOST_NAMED:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
     from stream_runtime.driver.lag_watch import LagWatch
-    from stream_runtime.driver.stopped import StoppedPartitions
+    from stream_runtime.driver.stopped import StoppedShares
     from stream_runtime.query.progress import Progress
-    from stream_runtime.records import SourcePartition
+    from stream_runtime.records import Share
     from stream_runtime.words import Words
     from stream_runtime.worker.task import TaskResult
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 class StreamStatus:
     """Filled by the driver, read by the threads of the operations port."""
 
-    def __init__(self, group: str, words: Words, stopped: StoppedPartitions, lags: LagWatch) -> None:
+    def __init__(self, group: str, words: Words, stopped: StoppedShares, lags: LagWatch) -> None:
         self.stopped = stopped
         self._group = group
         self._words = words
         self._lags = lags
         self._waiting = ""
-        self._partitions: Sequence[SourcePartition] = ()
+        self._shares: Sequence[Share] = ()
         self._counts: Counter[str] = Counter()
         self._progress: Progress | None = None
 
-    def follow(self, partitions: Sequence[SourcePartition], _pending: int = 0) -> None:
-        """Set the present partitions."""
-        self._partitions = partitions
-        self._lags.follow(partitions)
+    def set_shares(self, shares: Sequence[Share], _pending: int = 0) -> None:
+        """Set the present shares."""
+        self._shares = shares
+        self._lags.set_shares(shares)
 
     def wait_because(self, problem: str) -> None:
         """The driver waits; or does not, if the problem is empty."""
@@ -68,16 +68,16 @@ class StreamStatus:
             self._lags.measure_soon()
 
     def as_json(self) -> dict[str, Any]:
-        """Times are in seconds and offsets in messages. `stopped` has one object for each stopped partition."""
+        """Times are in seconds and offsets in messages. `stopped` has one object for each stopped share."""
         now, lags = time.time(), self._lags.latest
         return {
             "group": self._group,
-            "partitions": len(self._partitions),
+            "partitions": len(self._shares),
             "waiting": self._waiting,
             **{name: self._counts[name] for name in ("batches", "messages")},
             "lag": sum(lag.messages for lag in lags.values()),
             "least_hours_left": least_hours_left(lags, now),
-            "stopped": stops_json(self.stopped, lags, now),
+            "stopped": stops_json(self._words, self.stopped, lags, now),
         }
 
     def metrics(self) -> Iterator[Metric]:
@@ -96,15 +96,15 @@ class StreamStatus:
         yield from gauges(
             prefix,
             (
-                ("partitions", "Number of source partitions.", len(self._partitions)),
+                ("partitions", "Number of source partitions.", len(self._shares)),
                 ("waiting", "1 while the driver waits for Kafka.", waiting),
             ),
         )
-        yield from stop_metrics(prefix, "partitions", now, self.stopped.all())
+        yield from stop_metrics(self._words, now, self.stopped.all())
         yield from lag_metrics(prefix, f"Messages that are not {self._words.done} yet.", now, self._lags.latest)
 
 
 def retries_of(result: TaskResult) -> int:
-    """How many errors of a partition a retry heals, in one batch."""
+    """How many errors of a share a retry heals, in one batch."""
     renewed = 0 if result.report is None else result.report.renewed
     return renewed + (result.error is not None and pauses(result.error.code).heals_seconds > 0)

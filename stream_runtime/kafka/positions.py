@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings
 
 
+class StoredOffset(NamedTuple):
+    """A committed offset, and the text that was committed beside it."""
+
+    offset: int
+    metadata: str
+
+
 class GroupPositions:
     """The committed positions of the consumer group.
 
@@ -39,6 +46,11 @@ class GroupPositions:
         self._faults = faults
         self._isolation = "read_committed" if stable else "read_uncommitted"
         self.consumer = self._new_consumer()
+
+    def stored(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, StoredOffset | None]:
+        """The committed offsets, whoever has committed them; None if nothing is committed. KafkaException."""
+        with self._renewed_after_failure():
+            return dict(map(_stored, _committed(self.consumer, partitions)))
 
     def read(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, Position | None]:
         """The position of each source partition, None if nothing is committed.
@@ -99,10 +111,15 @@ def _committed(consumer: Consumer, partitions: Collection[SourcePartition]) -> l
     return found
 
 
-def _position_of(committed: TopicPartition, faults: Faults) -> tuple[SourcePartition, Position | None]:
+def _stored(committed: TopicPartition) -> tuple[SourcePartition, StoredOffset | None]:
     if committed.error is not None:
         raise KafkaException(committed.error)
     where = SourcePartition(committed.topic, committed.partition)
     if committed.offset == OFFSET_INVALID:
         return where, None
-    return where, decode(committed.offset, committed.metadata, where, faults)
+    return where, StoredOffset(committed.offset, committed.metadata or "")
+
+
+def _position_of(committed: TopicPartition, faults: Faults) -> tuple[SourcePartition, Position | None]:
+    where, stored = _stored(committed)
+    return where, None if stored is None else decode(stored.offset, stored.metadata, where, faults)

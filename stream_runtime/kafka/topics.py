@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from cdc_common.settings import KafkaSettings
+    from stream_runtime.words import Words
 
 _NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _HOUR_MS = 3_600_000
@@ -148,13 +149,13 @@ class Topics:
         if seconds * 1000 > allowed_ms:
             raise timeout_refused(seconds, f" ({allowed_ms / 1000:g} s)")
 
-    def check_raw_topics(self, topics: Sequence[str]) -> dict[str, CdcError]:
+    def check_timestamps(self, topics: Sequence[str], words: Words) -> dict[str, CdcError]:
         """The errors of topics: TOPIC_SETTINGS unless the brokers set the timestamps, or why that is not known."""
         errors: dict[str, CdcError] = {}
         for name, found in self._each_settings(topics):
             if isinstance(found, CdcError):
                 errors[name] = found
-            elif (error := _wrong_timestamps(name, found)) is not None:
+            elif (error := _wrong_timestamps(name, found, words)) is not None:
                 errors[name] = error
         return errors
 
@@ -247,13 +248,13 @@ def _shape(described: Any) -> TopicShape:  # noqa: ANN401 - the client declares 
     return TopicShape(len(described.partitions), str(described.topic_id))
 
 
-def _wrong_timestamps(topic: str, settings: Mapping[str, Any]) -> CdcError | None:
+def _wrong_timestamps(topic: str, settings: Mapping[str, Any], words: Words) -> CdcError | None:
     kind = settings["message.timestamp.type"].value
     if kind == "LogAppendTime":
         return None
     return CdcError(
         Code.TOPIC_SETTINGS,
-        f"The raw topic {topic} has message.timestamp.type={kind}; the brokers must set the timestamps.",
+        f"The {words.topic} {topic} has message.timestamp.type={kind}; the brokers must set the timestamps.",
         f"kafka-configs --alter --entity-type topics --entity-name {topic} "
         "--add-config message.timestamp.type=LogAppendTime",
     )

@@ -1,9 +1,8 @@
 """Give each worker process its assignment of a round.
 
 Spark starts a round's tasks in any of its Python processes, and starts a failed task again in another one. A process
-therefore asks for its assignment. It has a worker's name, and keeps it while it lives, so that it gets the raw
-partitions that it has open. Nothing depends on this for correctness: a source partition that is folded twice fences its
-earlier producer.
+therefore asks for its assignment. It has a worker's name, and keeps it while it lives, so that it gets the shares that
+it has open. Nothing depends on this for correctness: whoever opens a share fences its earlier owner.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from stream_runtime.worker.task import Assignment
 
-_PATIENCE = 2  # rounds in which a worker may be missing before its source partitions move
+_PATIENCE = 2  # rounds in which a worker may be missing before its shares move
 
 
 class Claims:
@@ -34,7 +33,7 @@ class Claims:
         self._has_spare_task = False
 
     def list_workers(self, slots: int, *, exactly: bool = False) -> list[str]:
-        """The names to assign source partitions to; at least one. `slots`: how many processes there may be.
+        """The names to assign shares to; at least one. `slots`: how many processes there may be.
 
         A process that was left over in the last round gets a name of its own. exactly: not more than `slots` names.
         They then belong to whichever processes come first, since Spark chooses where its tasks run.
@@ -71,7 +70,7 @@ class Claims:
         return not self._newcomers and all(self._processes.get(worker) is not None for worker in self._assignments)
 
     def claim(self, process: Hashable) -> Assignment | None:
-        """What the process is to do in this round. None if it has asked before, or if nothing is left."""
+        """The work of the process in this round. None if it has asked before, or if nothing is left."""
         if process in self._asked:
             self._has_spare_task = True  # there are fewer processes than tasks
             return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from stream_runtime.query.rounds import ServiceAddress
-    from stream_runtime.worker.task import Standing, Task, TaskResult
+    from stream_runtime.worker.task import Task, TaskResult, WorkerStatus
 
 FORMAT = "cassandra_cdc"
 SCHEMA = "report binary"
@@ -34,7 +34,7 @@ _ARROW_SCHEMA = pa.schema([("report", pa.binary())])
 
 
 class Slot(InputPartition):
-    """A task of a round. Which source partitions it folds depends on the process that runs it."""
+    """A task of a round. Which shares it processes depends on the process that runs it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(None)
@@ -96,8 +96,8 @@ class RoundReader(DataSourceStreamReader):
             return
         task, assignment = claimed
 
-        def may_go_on(standing: Standing) -> bool:
-            return bool(_ask(self._address, "over", slot.round, standing))
+        def may_go_on(status: WorkerStatus) -> bool:
+            return bool(_ask(self._address, "over", slot.round, status))
 
         try:
             results = task(assignment, may_go_on)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from multiprocessing.connection import Connection
 
-    from stream_runtime.worker.task import Assignment, Standing, Task, TaskResult
+    from stream_runtime.worker.task import Assignment, Task, TaskResult, WorkerStatus
 
 _BACKLOG = 256
 _KEY_BYTES = 32
@@ -93,7 +93,7 @@ class Rounds:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a process has messages of several source partitions left although its time is over, in this round."""
+        """Whether a process has messages of several shares left although its time is over, in this round."""
         with self._changed:
             return bool(self._behind)
 
@@ -114,7 +114,7 @@ class Rounds:
         """The results of a round. `check` raises if they will never come.
 
         seconds: how long the round lasts at least, if `is_cut` does not say that it is to end. It ends early while some
-        worker has no process, or some process no share.
+        worker has no process, or some process no assignment.
         """
         self._open(dumps(task, self._known), assignments, seconds)
         try:
@@ -144,8 +144,7 @@ class Rounds:
             self._results = list(results)
             for result in results:
                 if result.report is not None and result.report.chunks:
-                    of_topic = self._positions.setdefault(result.partition.topic, {})
-                    of_topic[str(result.partition.partition)] = result.report.end
+                    self._positions.setdefault(result.share.stream, {})[result.share.number] = result.report.end
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -223,7 +222,7 @@ class Rounds:
         with self._changed:
             is_current = self._is_open and number == self._number
             assignment = self._claims.claim(connection) if is_current else None
-            if not self._claims.is_settled:  # it has no share: it gets one in the next round, soon
+            if not self._claims.is_settled:  # it has no assignment: it gets one in the next round, soon
                 self._until = 0.0
             if assignment is not None and self._is_ending:  # it comes late, and all others wait for it
                 assignment = assignment._replace(seconds=0.0)
@@ -234,16 +233,16 @@ class Rounds:
         with self._changed:
             self._claims.release(connection)
 
-    def _answer_over(self, connection: object, number: int, standing: Standing) -> bool:
+    def _answer_over(self, connection: object, number: int, status: WorkerStatus) -> bool:
         """The time of the process is over. Whether it is to fold on for a while. A failure is reported soon."""
         with self._changed:
             if not self._is_open or number != self._number:
                 return False
             self._claims.finish(connection)
-            if standing.is_behind:
+            if status.is_behind:
                 self._behind.add(connection)
-            (self._restoring.add if standing.is_restoring else self._restoring.discard)(connection)
-            if standing.has_failed:
+            (self._restoring.add if status.is_restoring else self._restoring.discard)(connection)
+            if status.has_failed:
                 self._until = 0.0
             if self._claims.all_finished and time.monotonic() >= self._until:
                 self._is_ending = True

@@ -53,16 +53,16 @@ class Slots:
         self._busy_at = clock()
         self.planned = Planned(1, task_seconds)
 
-    def plan(self, partitions: int, processes: int, load: float, *, is_behind: bool) -> Planned:
+    def plan(self, shares: int, processes: int, load: float, *, is_behind: bool) -> Planned:
         """The next micro-batch. `processes`: how many fold now. load, is_behind: as those of Rounds."""
         cores = max(1, self._cores() // self._task_cpus)
         self.planned = Planned(cores, self._seconds)
         if self._is_dynamic:
-            self.planned = self._plan_dynamic(max(1, partitions), cores, processes, load, is_behind=is_behind)
+            self.planned = self._plan_dynamic(max(1, shares), cores, processes, load, is_behind=is_behind)
         return self.planned
 
-    def _plan_dynamic(self, partitions: int, cores: int, processes: int, load: float, *, is_behind: bool) -> Planned:
-        most = min(self._most, partitions)
+    def _plan_dynamic(self, shares: int, cores: int, processes: int, load: float, *, is_behind: bool) -> Planned:
+        most = min(self._most, shares)
         if is_behind or load > _IDLE_LOAD * self._least:
             self._busy_at = self._clock()
         if is_behind and (wanted := min(most, 2 * max(1, processes))) > processes:

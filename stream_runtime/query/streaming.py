@@ -106,17 +106,17 @@ class StreamingWorkers:
         assert host is not None
         return Rounds(host, conf.get("spark.driver.bindAddress", host) or host, self._known)
 
-    def list_workers(self, partitions: int) -> list[str]:
+    def list_workers(self, shares: int) -> list[str]:
         rounds = self._rounds
         with spark_errors(self._context):
-            planned = self._slots.plan(partitions, rounds.processes, rounds.load, is_behind=rounds.is_behind)
+            planned = self._slots.plan(shares, rounds.processes, rounds.load, is_behind=rounds.is_behind)
             return rounds.list_workers(planned.slots, exactly=planned.is_exact)
 
     def run_task(
         self, task: Task, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
     ) -> list[TaskResult]:
         _, seconds, is_exact = self._slots.planned
-        count = sum(len(assignment.partitions) for assignment in assignments.values())
+        count = sum(len(assignment.shares) for assignment in assignments.values())
         self._description = f"{self._words.do} {count:,} {self._words.partitions}"
 
         def is_over() -> bool:

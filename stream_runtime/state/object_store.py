@@ -51,7 +51,7 @@ class ObjectEntry(NamedTuple):
 
 
 class MissingFileError(Exception):
-    """A file that was listed, or named by another one, is missing: damage, or a clean-up by another attempt at the raw
+    """A file that was listed, or named by another one, is missing: damage, or a clean-up by another attempt at the
     partition.
     """
 

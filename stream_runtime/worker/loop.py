@@ -1,8 +1,8 @@
-"""The loop of a worker: it polls and processes its partitions for the time of a batch, and reports.
+"""The loop of a worker: it polls and processes its shares for the time of a batch, and reports.
 
 A worker is a Python process of an executor, which has one for each core that runs a task, and lives as long as the
-executor. Its loop keeps partitions open from one batch to the next. If the worker is lost, another one goes on from the
-committed positions. What fails for one partition stops only that.
+executor. Its loop keeps shares open from one batch to the next. If the worker is lost, another one goes on from the
+committed positions. A failure of one share stops only that share.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import structlog
 from cdc_common.errors.codes import CdcError
 from stream_runtime.errors import trace_of, unexpected
 from stream_runtime.kafka import ProducerExpiredError, driver_errors
-from stream_runtime.worker.task import Standing, TaskResult, return_in_time
+from stream_runtime.worker.task import TaskResult, WorkerStatus, return_in_time
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from stream_runtime.exactly_once.report import Report
-    from stream_runtime.records import SourcePartition
+    from stream_runtime.records import Share
     from stream_runtime.words import Words
     from stream_runtime.worker.task import Assignment, MayGoOn
 
@@ -55,7 +55,7 @@ class LoopTask(ABC, Generic[P]):
     def make_loop(self, plan: P) -> WorkerLoop[P]: ...
 
     def __call__(self, assignment: Assignment, may_go_on: MayGoOn = return_in_time) -> list[TaskResult]:
-        """The results of the partitions that were processed or failed.
+        """The results of the shares that were processed or failed.
 
         Spark handles an exception of the loop itself: it runs the task again, here or in another process.
         """
@@ -80,34 +80,34 @@ class WorkerLoop(ABC, Generic[P]):
 
     def __init__(self, words: Words) -> None:
         self._words = words
-        self._results: dict[SourcePartition, TaskResult] = {}
-        self._logged: dict[SourcePartition, str] = {}
+        self._results: dict[Share, TaskResult] = {}
+        self._logged: dict[Share, str] = {}
 
     @abstractmethod
     def begin_batch(self, plan: P, assignment: Assignment) -> None:
-        """Open and close partitions, so that those of the assignment are open."""
+        """Open and close shares, so that those of the assignment are open."""
 
     @abstractmethod
     def poll_and_process(self, plan: P, assignment: Assignment) -> None:
-        """Read once, and process what was read."""
+        """Read once, and process the messages."""
 
     @abstractmethod
-    def forget(self, partition: SourcePartition) -> None:
-        """Close a partition. A later batch reads it again from its committed position."""
+    def forget(self, share: Share) -> None:
+        """Close a share. A later batch reads it again from its committed position."""
 
     @abstractmethod
-    def standing(self) -> Standing:
-        """The worker's state at the end of its time."""
+    def status(self) -> WorkerStatus:
+        """The worker's status at the end of its time."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     def results(self, _plan: P) -> list[TaskResult]:
-        """What the driver gets at the end of a batch."""
+        """The results that the driver gets at the end of a batch."""
         return list(self._results.values())
 
     def run_batch(self, plan: P, assignment: Assignment, may_go_on: MayGoOn = return_in_time) -> list[TaskResult]:
-        """Poll at least once, until the time is over. A partition that fails is left out from then on."""
+        """Poll at least once, until the time is over. A share that fails is left out from then on."""
         ask_at = time.monotonic() + assignment.seconds
         self._results = {}
         self.begin_batch(plan, assignment)
@@ -115,54 +115,52 @@ class WorkerLoop(ABC, Generic[P]):
             self.poll_and_process(plan, assignment)
             now = time.monotonic()
             if now >= ask_at:
-                if not may_go_on(self.standing()):
+                if not may_go_on(self.status()):
                     return self.results(plan)
                 ask_at = now + _ASK_SECONDS
 
     @property
-    def failed(self) -> set[SourcePartition]:
-        """The partitions that have failed in this batch."""
-        return {partition for partition, result in self._results.items() if result.error is not None}
+    def failed(self) -> set[Share]:
+        """The shares that have failed in this batch."""
+        return {share for share, result in self._results.items() if result.error is not None}
 
     @contextmanager
-    def isolated(self, partition: SourcePartition, doing: str, records: Sequence[HasOffset] = ()) -> Iterator[None]:
-        """What fails in it stops the partition for this batch. records: those that are being processed."""
+    def isolated(self, share: Share, doing: str, records: Sequence[HasOffset] = ()) -> Iterator[None]:
+        """A failure in it stops only this share, for this batch. records: those that are being processed."""
         try:
             with driver_errors(doing):
                 yield
         except ProducerExpiredError as error:
-            self.renew(partition, error, records)
+            self.renew(share, error, records)
         except CdcError as error:
-            self.fail(partition, error, offsets_of(records))
-        except Exception as error:  # noqa: BLE001 - a defect that one partition's data meets must not stop the others
-            self.fail(partition, unexpected(str(partition), error), offsets_of(records), trace_of(error))
+            self.fail(share, error, offsets_of(records))
+        except Exception as error:  # noqa: BLE001 - a defect that one share's data meets must not stop the others
+            self.fail(share, unexpected(str(share), error), offsets_of(records), trace_of(error))
 
-    def renew(self, partition: SourcePartition, error: CdcError, records: Sequence[HasOffset]) -> None:
-        """The brokers have forgotten the partition's idle producer."""
-        self.fail(partition, error, offsets_of(records))
+    def renew(self, share: Share, error: CdcError, records: Sequence[HasOffset]) -> None:
+        """The brokers have forgotten the share's idle producer."""
+        self.fail(share, error, offsets_of(records))
 
-    def add_report(self, partition: SourcePartition, report: Report) -> None:
-        before = self._results.get(partition)
+    def add_report(self, share: Share, report: Report) -> None:
+        before = self._results.get(share)
         if before is not None and before.report is not None:
             report = before.report.and_then(report)
-        self._results[partition] = TaskResult(partition, report, None)
+        self._results[share] = TaskResult(share, report, None)
 
-    def fail_all(self, partitions: Iterable[SourcePartition], error: CdcError) -> None:
-        for partition in partitions:
-            self.fail(partition, error)
+    def fail_all(self, shares: Iterable[Share], error: CdcError) -> None:
+        for share in shares:
+            self.fail(share, error)
 
-    def fail(
-        self, partition: SourcePartition, error: CdcError, offsets: tuple[int, int] | None = None, trace: str = ""
-    ) -> None:
-        """Stop the partition for this batch. offsets: the first and the next one of the messages that failed."""
-        if trace and self._logged.get(partition) != error.problem:
-            self._logged[partition] = error.problem
+    def fail(self, share: Share, error: CdcError, offsets: tuple[int, int] | None = None, trace: str = "") -> None:
+        """Stop the share for this batch. offsets: the first and the next one of the messages that failed."""
+        if trace and self._logged.get(share) != error.problem:
+            self._logged[share] = error.problem
             event = f"{self._words.partition} stopped"
             _logger.error(event, problem=error.problem, offsets=offsets, trace=trace)
-        before = self._results.get(partition)
+        before = self._results.get(share)
         report = None if before is None else before.report
-        self._results[partition] = TaskResult(partition, report, error, offsets, trace)
-        self.forget(partition)
+        self._results[share] = TaskResult(share, report, error, offsets, trace)
+        self.forget(share)
 
 
 def offsets_of(records: Sequence[HasOffset]) -> tuple[int, int] | None:

@@ -18,21 +18,21 @@ from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.fault_points import FaultPoint, reach
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, RawReader, ReadBudget, Topics
-from stream_runtime.records import TopicShape
+from stream_runtime.records import Share, SourcePartition, TopicShape, list_shares
 from stream_runtime.state.checkpoint_location import object_store, state_settings
 from stream_runtime.state.checkpointed_state import CheckpointedState
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.rocksdb import open_local_store
 from stream_runtime.state.snapshots import in_background
 from stream_runtime.worker.loop import LoopTask, WorkerLoop, poll_seconds
-from stream_runtime.worker.task import Standing
+from stream_runtime.worker.task import WorkerStatus
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from cdc_common.settings import KafkaSettings
     from stream_runtime.exactly_once.processor import Processor
-    from stream_runtime.records import Record, SourcePartition
+    from stream_runtime.records import Record
     from stream_runtime.settings import StatefulSettings
     from stream_runtime.worker.task import Assignment
 
@@ -41,7 +41,7 @@ _READ_CHUNKS = 4  # bytes that are read ahead, as a multiple of those of a chunk
 
 
 class StatefulJob(ABC):
-    """What a program with states says of itself. It is sent to the workers."""
+    """A program with states. It is sent to the workers."""
 
     faults: Faults = NEUTRAL_FAULTS
 
@@ -52,15 +52,20 @@ class StatefulJob(ABC):
 
     @abstractmethod
     def processor(self, topic: str, shape: TopicShape) -> Processor[Any]:
-        """What is done with the messages of a source topic."""
+        """The processor of a source topic's messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatefulPlan:
-    """The plan of a batch. shapes: of each source topic that is there."""
+    """The plan of a batch."""
 
     job: StatefulJob
     shapes: Mapping[str, TopicShape]
+    """The shape of each source topic that is there."""
+
+    @property
+    def shares(self) -> list[Share]:
+        return list_shares(self.shapes)
 
 
 class StatefulLoopTask(LoopTask[StatefulPlan]):
@@ -74,7 +79,7 @@ class StatefulLoopTask(LoopTask[StatefulPlan]):
 
 
 class StatefulLoop(WorkerLoop[StatefulPlan]):
-    """A worker's open partitions."""
+    """A worker's open shares. Each has one partition."""
 
     def __init__(self, job: StatefulJob) -> None:
         super().__init__(job.faults.words)
@@ -89,17 +94,17 @@ class StatefulLoop(WorkerLoop[StatefulPlan]):
         self._is_behind = False
 
     def begin_batch(self, _plan: StatefulPlan, assignment: Assignment) -> None:
-        assigned = set(assignment.partitions)
+        assigned = {share.partition for share in assignment.shares}
         for partition in self._reading - assigned:
-            self.forget(partition)
+            self.forget(Share.of(partition))
         try:
             positions = self._reader.positions(assigned - self._reading)
         except CdcError as error:
-            self.fail_all(assigned - self._reading, error)
+            self.fail_all(map(Share.of, assigned - self._reading), error)
             return
         for partition, position in positions.items():
             if isinstance(position, CdcError):
-                self.fail(partition, position)
+                self.fail(Share.of(partition), position)
             else:
                 self._reader.add({partition: 0 if position is None else position.offset})
                 self._reading.add(partition)
@@ -111,21 +116,23 @@ class StatefulLoop(WorkerLoop[StatefulPlan]):
             read = self._reader.read(budget, self._poll_seconds)
             shapes = self._topics.each_shape({partition.topic for partition in read.records})
         except CdcError as error:
-            self.fail_all(set(self._reading), error)
+            self.fail_all([Share.of(partition) for partition in self._reading], error)
             return
         for partition, records in read.records.items():
-            with self.isolated(partition, f"{self._words.do} messages of {partition}", records):
+            with self.isolated(Share.of(partition), f"{self._words.do} messages of {partition}", records):
                 self._process(partition, records, plan.shapes[partition.topic], shapes[partition.topic])
         for partition in read.lost:
-            self.fail(partition, self._job.faults.messages_deleted(partition, self._reader.next_offset(partition)))
+            lost = self._job.faults.messages_deleted(partition, self._reader.next_offset(partition))
+            self.fail(Share.of(partition), lost)
         for partition, problem in read.errors.items():
-            self.fail(partition, problem)
+            self.fail(Share.of(partition), problem)
         self._is_behind = sum(map(len, read.records.values())) >= assignment.max_messages
 
-    def standing(self) -> Standing:
-        return Standing(is_behind=self._is_behind, has_failed=bool(self.failed))
+    def status(self) -> WorkerStatus:
+        return WorkerStatus(is_behind=self._is_behind, has_failed=bool(self.failed))
 
-    def forget(self, partition: SourcePartition) -> None:
+    def forget(self, share: Share) -> None:
+        partition = share.partition
         self._reading.discard(partition)
         self._reader.remove([partition])
         task = self._tasks.pop(partition, None)
@@ -134,13 +141,13 @@ class StatefulLoop(WorkerLoop[StatefulPlan]):
 
     def close(self) -> None:
         for partition in list(self._reading):
-            self.forget(partition)
+            self.forget(Share.of(partition))
         self._reader.close()
 
     def _process(
         self, partition: SourcePartition, records: list[Record], planned: TopicShape, now: TopicShape | CdcError
     ) -> None:
-        """Process what was read. The topic was asked for its shape after that: it is still the planned one."""
+        """Process the messages. The topic was asked for its shape after they were read: it is still the planned one."""
         if isinstance(now, CdcError):
             raise now
         check_shape(partition.topic, planned, now, self._job.faults)
@@ -150,10 +157,10 @@ class StatefulLoop(WorkerLoop[StatefulPlan]):
         try:
             report = task.process(records, self._job.processor(partition.topic, planned))
         except NotOwnerError:  # the next batch opens another one, at the committed position
-            self.forget(partition)
+            self.forget(Share.of(partition))
         else:
             state = report.state._replace(bytes=task.state_bytes())
-            self.add_report(partition, report._replace(state=state))
+            self.add_report(Share.of(partition), report._replace(state=state))
 
     def _open(self, partition: SourcePartition) -> PartitionTask:
         """A task that has fenced every other one of the partition."""

@@ -1,4 +1,4 @@
-"""What the driver gives to a worker, and what it gets back."""
+"""The messages between the driver and a worker: an assignment, a task and its results."""
 
 from __future__ import annotations
 
@@ -8,60 +8,61 @@ from typing import NamedTuple, Protocol
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.report import Report
-from stream_runtime.records import SourcePartition
+from stream_runtime.records import Share
 
 
 class Assignment(NamedTuple):
-    """What one worker does in a batch: it reads and processes these partitions for `seconds`, and then until the driver
-    ends the batch.
+    """The work of one worker in a batch."""
 
-    max_messages: how many unprocessed messages it holds at most, heartbeats of idle partitions not counted.
-    retried: those that are stopped still: they do not sleep, so that they tell whether they work.
-    """
-
-    partitions: tuple[SourcePartition, ...]
+    shares: tuple[Share, ...]
+    """The worker reads and processes these."""
     max_messages: int
+    """How many unprocessed messages it holds at most, heartbeats of idle shares not counted."""
     seconds: float
-    retried: tuple[SourcePartition, ...] = ()
+    """How long it works at least. It goes on until the driver ends the batch."""
+    retried: tuple[Share, ...] = ()
+    """Those of the shares that are still stopped. They do not sleep, so that they tell whether they work."""
 
 
-class Standing(NamedTuple):
-    """A worker's state at the end of its time. is_behind: it has messages of several partitions left. has_failed: a
-    partition has failed. is_restoring: a state is being fetched.
-    """
+class WorkerStatus(NamedTuple):
+    """A worker's status at the end of its time."""
 
     is_behind: bool = False
+    """Messages of several shares are left."""
     has_failed: bool = False
+    """A share has failed."""
     is_restoring: bool = False
+    """A state is being fetched."""
 
 
-MayGoOn = Callable[[Standing], bool]
-"""What a worker asks when its time is over: whether it is to go on for a while."""
+MayGoOn = Callable[[WorkerStatus], bool]
+"""A worker calls it when its time is over, to find out whether it is to go on for a while."""
 
 
-def return_in_time(_standing: Standing) -> bool:
+def return_in_time(_status: WorkerStatus) -> bool:
     """A MayGoOn that always says no."""
     return False
 
 
 class TaskResult(NamedTuple):
-    """The result of a partition in a batch: what was processed, and the error that has stopped it then.
+    """The result of a share in a batch."""
 
-    offsets, trace: as Failure's.
-    """
-
-    partition: SourcePartition
+    share: Share
     report: Report | None
+    """What was processed."""
     error: CdcError | None
+    """Why the share has stopped then."""
     offsets: tuple[int, int] | None = None
+    """As Failure's."""
     trace: str = ""
+    """As Failure's."""
 
 
 class Task(Protocol):
-    """What a worker does in a batch. It is pickled."""
+    """The function that a worker runs in a batch. It is pickled."""
 
     def __call__(self, assignment: Assignment, may_go_on: MayGoOn, /) -> list[TaskResult]:
-        """The results of the partitions that were worked on or failed.
+        """The results of the shares that were worked on or failed.
 
         Spark handles an exception of the task itself: it runs the task again, here or in another process.
         """

@@ -1,4 +1,4 @@
-"""The partitions that a worker has open: their producers, readers and routes."""
+"""The shares that a worker has open: their producers, readers and routes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from stream_runtime.fault_points import StatelessPoint, reach
 from stream_runtime.kafka import PRODUCER_DEFAULTS, PartitionProducer, Topics, read_partition
 from stream_runtime.kafka.source_check import check_sources
 from stream_runtime.kafka.source_reader import SourceReader
-from stream_runtime.records import SourcePartition
 from transformer.catalogue import open_catalogue
 from transformer.definition import Transformer
 from transformer.faults import STREAM_FAULTS, published_already
 from transformer.job.routes import Routes
-from transformer.records import Stream, kafka_partition
+from transformer.records import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from stream_runtime.kafka.source_reader import Read
-    from stream_runtime.records import SourceRecord, TopicShape
+    from stream_runtime.records import Share, SourcePartition, SourceRecord, TopicShape
     from transformer.catalogue import Catalogue
     from transformer.job.routes import MakeTopic
     from transformer.records import Definitions, TransformPlan
@@ -37,17 +36,16 @@ _ADDED_BYTES = 65_536  # by hashes and names, of both images
 
 
 class _Open(NamedTuple):
-    """A partition that is open. source: the one of Kafka."""
+    """A share that is open."""
 
     stream: Stream
     transformer: Transformer
-    source: SourcePartition
     task: StatelessTask
     routes: Routes
 
 
 class OpenStreams:
-    """Opens and closes partitions of streams, and works on them. One consumer for each transformer."""
+    """Opens and closes shares, and works on them. One consumer for each transformer."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
@@ -55,9 +53,9 @@ class OpenStreams:
         self._catalogue: Catalogue | None = None
         self._readers: dict[str, SourceReader] = {}
         self._routes: dict[Stream, Routes] = {}
-        self._unsure: set[Stream] = set()  # whose targets may have been deleted: a partition was closed
-        self._open: dict[SourcePartition, _Open] = {}
-        self._checked: dict[SourcePartition, set[SourcePartition]] = {}
+        self._unsure: set[Stream] = set()  # whose targets may have been deleted: a share was closed
+        self._open: dict[Share, _Open] = {}
+        self._checked: dict[Share, set[SourcePartition]] = {}
         settings = definitions.settings
         self._settings = StatelessSettings(
             settings.chunk_max_bytes, settings.chunk_max_messages, settings.offset_refresh_hours * 3600
@@ -65,31 +63,27 @@ class OpenStreams:
         self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
 
     @property
-    def partitions(self) -> set[SourcePartition]:
+    def shares(self) -> set[Share]:
         return set(self._open)
 
-    def source(self, partition: SourcePartition) -> SourcePartition:
-        """The partition of Kafka."""
-        return self._open[partition].source
+    def of_transformer(self, name: str) -> list[Share]:
+        """Return the transformer's open shares."""
+        return [share for share in self._open if share.reader == name]
 
-    def of_transformer(self, name: str) -> list[SourcePartition]:
-        """Return the transformer's open partitions."""
-        return [each for each, opened in self._open.items() if opened.transformer.name == name]
-
-    def keep(self, plan: TransformPlan, partitions: Collection[SourcePartition]) -> None:
+    def keep(self, plan: TransformPlan, shares: Collection[Share]) -> None:
         """Close all but these, and those whose streams have changed."""
-        for partition, opened in list(self._open.items()):
-            if partition not in partitions or plan.streams.get(partition.topic) != opened.stream:
-                self.close(partition)
+        for share, opened in list(self._open.items()):
+            if share not in shares or plan.streams.get(share.stream) != opened.stream:
+                self.close(share)
         current = set(plan.streams.values())
         self._routes = {stream: routes for stream, routes in self._routes.items() if stream in current}
         self._unsure &= current
 
-    def open(self, plan: TransformPlan, partition: SourcePartition) -> None:
+    def open(self, plan: TransformPlan, share: Share) -> None:
         """Step 1 of the protocol. CdcError, KafkaException."""
-        stream = plan.streams[partition.topic]
+        stream = plan.streams[share.stream]
         transformer = plan.transformer(stream)
-        source = kafka_partition(partition)
+        source = share.partition
         routes = self._routes_of(transformer, stream)  # before anything that would have to be closed
         routes.forget(source.partition)
         reader = self._reader(transformer)
@@ -101,10 +95,10 @@ class OpenStreams:
         reach(StatelessPoint.OFFSET_READ)
         task = StatelessTask(KafkaCommits(producer, stream.shape), self._settings, committed)
         reader.add(source, task.offset)
-        self._open[partition] = _Open(stream, transformer, source, task, routes)
+        self._open[share] = _Open(stream, transformer, task, routes)
 
     def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
-        """Step 2: what each transformer's consumer has read, in so many seconds together."""
+        """Step 2: read with the consumer of each transformer, in so many seconds together."""
         readers = {name: reader for name, reader in self._readers.items() if self.of_transformer(name)}
         for name, reader in readers.items():
             try:
@@ -115,43 +109,43 @@ class OpenStreams:
                 reach(StatelessPoint.POLLED)
                 yield name, check_sources(read, self._shapes(name), self._topics, STREAM_FAULTS)
 
-    def process(self, partition: SourcePartition, records: Sequence[SourceRecord], following: int | None) -> Done:
+    def process(self, share: Share, records: Sequence[SourceRecord], following: int | None) -> Done:
         """Step 3."""
-        opened = self._open[partition]
+        opened = self._open[share]
         if not records:
             opened.task.rest(following)
             return Done()
         assert following is not None
-        checked = self._checked.setdefault(partition, set())
+        checked = self._checked.setdefault(share, set())
 
         def check_target(target: SourcePartition) -> None:
             if opened.task.is_new and target not in checked:
                 if self._has_had_messages(target):
                     group = self._definitions.group(opened.transformer)
-                    raise published_already(group, opened.source, target.topic)
+                    raise published_already(group, share.partition, target.topic)
                 checked.add(target)
 
         def transform(chunk: Sequence[SourceRecord]) -> Transformed:
-            return opened.routes.transform_chunk(chunk, opened.source.partition, check_target)
+            return opened.routes.transform_chunk(chunk, share.partition.partition, check_target)
 
         return opened.task.process(records, following, transform)
 
-    def close(self, partition: SourcePartition) -> None:
-        """What cannot be closed concerns this partition only, which is opened from its committed offset next time."""
-        opened = self._open.pop(partition, None)
-        self._checked.pop(partition, None)
+    def close(self, share: Share) -> None:
+        """A failure to close concerns this share only, which is opened from its committed offset next time."""
+        opened = self._open.pop(share, None)
+        self._checked.pop(share, None)
         if opened is None:
             return
         self._unsure.add(opened.stream)
         try:
-            self._readers[opened.transformer.name].remove(opened.source)
+            self._readers[opened.transformer.name].remove(share.partition)
             opened.task.close()
-        except Exception as error:  # noqa: BLE001 - the other partitions must stay open
+        except Exception as error:  # noqa: BLE001 - the other shares must stay open
             _logger.warning("partition not closed cleanly", trace=trace_of(error))
 
     def close_all(self) -> None:
-        for partition in list(self._open):
-            self.close(partition)
+        for share in list(self._open):
+            self.close(share)
         for reader in self._readers.values():
             reader.close()
         if self._catalogue is not None:
@@ -167,9 +161,8 @@ class OpenStreams:
         return first > 0
 
     def _shapes(self, transformer: str) -> dict[SourcePartition, TopicShape]:
-        """What its open partitions of Kafka are bound to."""
-        opened = (self._open[each] for each in self.of_transformer(transformer))
-        return {each.source: each.stream.shape for each in opened}
+        """The shape that each of its open partitions is bound to."""
+        return {share.partition: self._open[share].stream.shape for share in self.of_transformer(transformer)}
 
     def _reader(self, transformer: Transformer) -> SourceReader:
         reader = self._readers.get(transformer.name)

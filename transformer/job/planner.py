@@ -14,12 +14,12 @@ from transformer.derive import Source, derive
 from transformer.errors import StepError
 from transformer.faults import STREAM_FAULTS, step_does_not_fit
 from transformer.job.worker_loop import TransformTask
-from transformer.records import Stream, TransformPlan, stream_name
+from transformer.records import Stream, TransformPlan, stream_name, stream_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from stream_runtime.records import TopicShape
+    from stream_runtime.records import Share, TopicShape
     from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
     from transformer.records import Definitions
@@ -30,9 +30,9 @@ _AWAY_SECONDS = 30.0  # a broker that has just started may not know a topic yet
 
 
 class StreamPlanner:
-    """stream_runtime.driver.driver.Plans. While the registry does not answer, what it has said goes on.
+    """stream_runtime.driver.driver.Plans. While the registry does not answer, its last answers are used.
 
-    errors: by the driver's name of a stream. A stream is not planned again before `retry`.
+    A stream with an error is not planned again before `retry`.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class StreamPlanner:
         self._clock = clock
         self._topics = Topics(definitions.kafka)
         self._sources: dict[str, tuple[int, str]] = {}  # the number of the transformer, and the topic
+        self._without_topics: dict[str, tuple[int, str]] = {}  # likewise, with the name of the source
         self._streams: dict[str, Stream] = {}
         self._shapes: dict[str, TopicShape] = {}
         self._next_look = -1.0
@@ -68,14 +69,22 @@ class StreamPlanner:
                 self._guard(name, shape)
         self._shapes = shapes
         streams = {name: stream for name, stream in self._streams.items() if name in shapes}
-        return TransformPlan(self._definitions, streams, shapes)
+        shares = [self._share(name, number) for name, shape in shapes.items() for number in range(shape.partitions)]
+        return TransformPlan(self._definitions, streams, tuple(shares))
+
+    def first_share(self, stream: str) -> Share:
+        return self._share(stream, 0)
+
+    def _share(self, stream: str, partition: int) -> Share:
+        number, topic = self._sources.get(stream) or self._without_topics[stream]
+        return stream_share(self._definitions.transformers[number], topic, partition)
 
     def make_task(self, plan: TransformPlan) -> TransformTask:
         return TransformTask(plan)
 
-    def retry(self, topics: Collection[str]) -> None:
+    def retry(self, streams: Collection[str]) -> None:
         """The next batch plans these streams again."""
-        for name in topics:
+        for name in streams:
             self.errors.pop(name, None)
             self._stale.add(name)
             self._next_look = -1.0
@@ -158,7 +167,11 @@ class StreamPlanner:
         """Stop the transformer's streams. One without any is stopped by the name of its source."""
         transformer = self._definitions.transformers[number]
         names = [name for name, (of, _) in self._sources.items() if of == number]
-        for name in names or [stream_name(transformer, str(transformer.source))]:
+        if not names:
+            source = str(transformer.source)
+            names = [stream_name(transformer, source)]
+            self._without_topics[names[0]] = number, source
+        for name in names:
             self.errors.setdefault(name, error)
 
     def _describe(self) -> dict[str, TopicShape]:

@@ -1,20 +1,21 @@
-"""Starts the job in Spark and stops it, as materializer.job.run does the materializer's."""
+"""Starts the job in Spark and stops it."""
 
 from __future__ import annotations
 
 import threading
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_runtime.driver.driver import BatchDriver
 from stream_runtime.driver.lag_watch import LagWatch
 from stream_runtime.driver.operations import job_operations
-from stream_runtime.driver.stopped import StoppedPartitions
+from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
 from transformer.catalogue import open_catalogue
 from transformer.definition_file import load_transformers
 from transformer.faults import STREAM_FAULTS
-from transformer.job.lag import UnreadStreams
+from transformer.job.lag import UnreadMessages
 from transformer.job.planner import StreamPlanner
 from transformer.job.status import TransformStatus
 from transformer.records import Definitions
@@ -31,8 +32,8 @@ def run_transformers(settings: Settings, file: Path) -> None:
     stop = threading.Event()
     definitions = definitions_of(settings, file)
     own = definitions.settings
-    stopped = StoppedPartitions()
-    lags = LagWatch(lambda: UnreadStreams(definitions), stopped.all)
+    stopped = StoppedShares()
+    lags = LagWatch(partial(UnreadMessages, definitions), stopped.all)
     status = TransformStatus(own.group_id, stopped, lags)
     with (
         stop_signals(stop),

@@ -1,4 +1,4 @@
-"""The job's status: what /status answers, as metrics and as text."""
+"""The job's status: the answer of /status, as metrics and as text."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
     from stream_runtime.driver.lag_watch import LagWatch
-    from stream_runtime.driver.stopped import StoppedPartitions
+    from stream_runtime.driver.stopped import StoppedShares
     from stream_runtime.query.progress import Progress
-    from stream_runtime.records import SourcePartition
     from stream_runtime.worker.task import TaskResult
 
 _PREFIX = "cdc_transformer"
@@ -46,7 +45,7 @@ _PER_TRANSFORMER = (
 class TransformStatus(StreamStatus):
     """Filled by the driver, read by the threads of the operations port."""
 
-    def __init__(self, group: str, stopped: StoppedPartitions, lags: LagWatch) -> None:
+    def __init__(self, group: str, stopped: StoppedShares, lags: LagWatch) -> None:
         super().__init__(group, STREAM_FAULTS.words, stopped, lags)
         self._by_transformer: dict[str, Counter[str]] = defaultdict(Counter)
         self._seconds: dict[str, float] = defaultdict(float)
@@ -54,12 +53,13 @@ class TransformStatus(StreamStatus):
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
         super().count_batch(results, progress)
         for result in results:
-            counts = self._by_transformer[_transformer(result.partition)]
+            transformer = result.share.reader
+            counts = self._by_transformer[transformer]
             if result.report is not None:
                 counts["messages"] += result.report.changes
                 counts["native_messages"] += result.report.native
                 counts["transactions"] += result.report.chunks
-                self._seconds[_transformer(result.partition)] += result.report.seconds
+                self._seconds[transformer] += result.report.seconds
             counts["errors"] += result.error is not None
             counts["retries"] += retries_of(result)
 
@@ -69,7 +69,7 @@ class TransformStatus(StreamStatus):
         measured = self._lags.measured_at
         return {
             "group": self._group,
-            "partitions": len(self._partitions),
+            "partitions": len(self._shares),
             "waiting": self._waiting,
             "batches": self._counts["batches"],
             "transformers": {name: dict(counts) for name, counts in sorted(self._by_transformer.items())},
@@ -77,7 +77,7 @@ class TransformStatus(StreamStatus):
             "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
             "least_hours_left": least_hours_left(lags, now),
             "spark": None if self._progress is None else self._progress.as_json(),
-            "stopped": stops_json(self.stopped, lags, now),
+            "stopped": stops_json(self._words, self.stopped, lags, now),
         }
 
     def metrics(self) -> Iterator[Metric]:
@@ -91,7 +91,7 @@ class TransformStatus(StreamStatus):
         yield from gauges(
             _PREFIX,
             (
-                ("partitions", "Number of source partitions of all transformers.", len(self._partitions)),
+                ("partitions", "Number of source partitions of all transformers.", len(self._shares)),
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
                 (
                     "lag_age_seconds",
@@ -101,7 +101,7 @@ class TransformStatus(StreamStatus):
             ),
         )
         yield from self._transformer_metrics()
-        yield from stop_metrics(_PREFIX, "partitions", now, self.stopped.all())
+        yield from stop_metrics(self._words, now, self.stopped.all())
         yield from lag_metrics(_PREFIX, "Messages that are not transformed yet.", now, self._lags.latest)
 
     def _transformer_metrics(self) -> Iterator[Metric]:
@@ -113,10 +113,6 @@ class TransformStatus(StreamStatus):
             yield family
 
 
-def _transformer(partition: SourcePartition) -> str:
-    return partition.topic.partition("/")[0]
-
-
 def text(status: dict[str, Any]) -> str:
     """The answer of /status as text: each stopped partition with its fix, and a summary.
 
@@ -126,7 +122,7 @@ def text(status: dict[str, Any]) -> str:
     age = "not measured yet" if measured is None else f"measured {as_time(measured)} ago"
     stopped = status["stopped"]
     lines = [
-        *map(stop_text, stopped),
+        *(stop_text(STREAM_FAULTS.words, stop) for stop in stopped),
         (
             f"{status['partitions'] - len(stopped):,} of {status['partitions']:,} partitions work; {len(stopped):,} "
             f"are stopped; lag {status['lag']:,} messages ({age})"

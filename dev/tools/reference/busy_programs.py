@@ -10,7 +10,6 @@ from cdc_common.program.operations import Operations
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
 from materializer.job.status import JobStatus
-from materializer.records import RawPartition
 from materializer.worker.fold_report import FoldReport
 from publisher.monitoring.status import Status, metrics
 from publisher.snapshot.state.shown import Shown
@@ -19,9 +18,10 @@ from schematizer.catalogue.census import Census, Counted
 from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
 from stream_runtime.driver.lag_watch import Lag, LagWatch
-from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.driver.stopped import Failure, StoppedShares
 from stream_runtime.exactly_once.report import Report, StateReport
 from stream_runtime.query.progress import Progress
+from stream_runtime.records import Share, SourcePartition
 from stream_runtime.state.unused import DiskUse
 from stream_runtime.worker.task import TaskResult
 from transformer.job.status import TransformStatus
@@ -55,7 +55,7 @@ def registries() -> dict[str, CollectorRegistry]:
     }
 
 
-def _no_kafka() -> NoReturn:
+def _no_kafka(_reader: str) -> NoReturn:
     raise AssertionError("asked Kafka")
 
 
@@ -67,25 +67,26 @@ def _registry(collected: Collected) -> CollectorRegistry:
 
 def _busy_job() -> JobStatus:
     """One raw partition, which has folded, then stopped, and whose unread messages are lost."""
-    raw_partition, stopped = RawPartition("cdc.raw.shop.orders", 0), StoppedPartitions()
-    stopped.stop(raw_partition, Failure(CdcError(Code.RAW_SKIPPED, "They are gone.", "None.")))
+    share, stopped = Share.of(SourcePartition("cdc.raw.shop.orders", 0)), StoppedShares()
+    stopped.stop(share, Failure(CdcError(Code.RAW_SKIPPED, "They are gone.", "None.")))
     lags = LagWatch(_no_kafka, stopped.all)
-    lags.latest, lags.measured_at = {raw_partition: Lag(1, 9, is_lost=True)}, 0.0
+    lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
     status = JobStatus("group", stopped, lags)
     state = StateReport(100, disk=DiskUse("here:/states", 30, 10, 900))
     report = Report(0, 9, 9, 4, 1, 0.1, state=state, own=FoldReport(ops={"c": 3, "d": 1}))
-    status.count_batch([TaskResult(raw_partition, report, None)], Progress("group", 7, 9, 90.0, 0.1, 0.05, 2))
+    status.count_batch([TaskResult(share, report, None)], Progress("group", 7, 9, 90.0, 0.1, 0.05, 2))
     return status
 
 
 def _busy_transformers() -> TransformStatus:
     """Return the status of a transformer, as _busy_job does for a job."""
-    partition, stopped = RawPartition("orders/cdc.shop.orders", 0), StoppedPartitions()
-    stopped.stop(partition, Failure(CdcError(Code.TRANSFORM_FAILED, "It has no name.", "Name it.")))
+    place = SourcePartition("cdc.shop.orders", 0)
+    share, stopped = Share("orders/cdc.shop.orders", (place,), str(place), "orders"), StoppedShares()
+    stopped.stop(share, Failure(CdcError(Code.TRANSFORM_FAILED, "It has no name.", "Name it.")))
     lags = LagWatch(_no_kafka, stopped.all)
-    lags.latest, lags.measured_at = {partition: Lag(1, 9, is_lost=True)}, 0.0
+    lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
     status = TransformStatus("group", stopped, lags)
-    status.count_batch([TaskResult(partition, Report(0, 9, 9, 9, 1, 0.1), None)], None)
+    status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1), None)], None)
     return status
 
 

@@ -6,13 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from materializer.errors import RAW_FAULTS
-from materializer.records import RawPartition
 from materializer.settings import MaterializerSettings
 from stream_runtime.driver.placement import Placement
 from stream_runtime.query.spark_session import OpenedSession
 from stream_runtime.query.streaming import StreamingWorkers
 from stream_runtime.worker.task import Assignment
 from tests.support.materializer.streaming_task import NotingTask, read_folded
+from tests.support.stream_runtime.shares import share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stream_runtime.worker.task import TaskResult
 
-RAW = [RawPartition("cdc.raw.shop.orders", number) for number in range(4)]
+RAW = [share("cdc.raw.shop.orders", number) for number in range(4)]
 
 
 class Job:

@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_runtime.exactly_once.report import Report
-from stream_runtime.worker.task import Standing, TaskResult
+from stream_runtime.worker.task import TaskResult, WorkerStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from materializer.records import RawPartition
+    from stream_runtime.records import Share
     from stream_runtime.worker.task import Assignment, MayGoOn
 
 MESSAGES = 5
@@ -60,19 +60,19 @@ class NotingTask:
             os._exit(1)
         if self._fails or (self._fails_once and _is_first(self._folder / "failed")):
             raise ValueError("a defect")
-        if self._only in {"", *map(str, assignment.partitions)}:
+        if self._only in {"", *map(str, assignment.shares)}:
             time.sleep(self._seconds)
-        results = [self._fold(each) for each in assignment.partitions]
-        while may_go_on(Standing(is_behind=self._is_behind)):
+        results = [self._fold(each) for each in assignment.shares]
+        while may_go_on(WorkerStatus(is_behind=self._is_behind)):
             time.sleep(0.1)
         return results
 
-    def _fold(self, raw_partition: RawPartition) -> TaskResult:
-        line = f"{self._number} {raw_partition} {os.getpid()}\n"
+    def _fold(self, share: Share) -> TaskResult:
+        line = f"{self._number} {share} {os.getpid()}\n"
         with (self._folder / "folded").open("a", encoding="ascii") as file:
             file.write(line)
         first = MESSAGES * self._number
-        return TaskResult(raw_partition, Report(first, first + MESSAGES, MESSAGES, 0, 1, self._seconds), None)
+        return TaskResult(share, Report(first, first + MESSAGES, MESSAGES, 0, 1, self._seconds), None)
 
 
 def read_folded(folder: Path) -> list[Folded]:

@@ -19,6 +19,7 @@ from materializer.job.planner import Planner
 from materializer.records import RawPartition, RawRecord
 from materializer.settings import MaterializerSettings, Settings
 from materializer.worker.open_partitions import OpenPartitions
+from stream_runtime.records import Share
 from stream_runtime.worker.task import TaskResult
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.protocol_run import read_topic
@@ -93,9 +94,9 @@ def run_task(plan: BatchPlan, raw: RawPartition, records: list[RawRecord]) -> Ta
     """Run a raw partition as a worker does, and forget it."""
     open_partitions = OpenPartitions()
     try:
-        return TaskResult(raw, open_partitions.process(plan, raw, records), None)
+        return TaskResult(Share.of(raw), open_partitions.process(plan, raw, records), None)
     except CdcError as error:
-        return TaskResult(raw, None, error)
+        return TaskResult(Share.of(raw), None, error)
     finally:
         open_partitions.close_all()
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from cdc_common.clients.group_offsets import CommittedOffsets
 from materializer.records import RawPartition
 from stream_runtime.kafka.clients import TIMEOUT
-from stream_runtime.records import list_partitions
 from stream_runtime.worker.task import Assignment
 from transformer.catalogue import open_catalogue
 from transformer.job.planner import StreamPlanner
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cdc_common.errors.codes import CdcError
-    from stream_runtime.worker.task import Standing
+    from stream_runtime.worker.task import WorkerStatus
     from transformer.records import TransformPlan
     from transformer.settings import Settings
 
@@ -94,11 +93,11 @@ class LocalJob:
     def run_plan(self, plan: TransformPlan) -> None:
         """Run the workers' part of a batch."""
         planned = plan.streams.keys() - self.planner.errors.keys()
-        streams = {name: shape for name, shape in plan.shapes.items() if name in planned}
-        assignment = Assignment(tuple(list_partitions(streams)), AT_ONCE, 0.0)
+        shares = tuple(share for share in plan.shares if share.stream in planned)
+        assignment = Assignment(shares, AT_ONCE, 0.0)
         for result in self._loop.run_batch(plan, assignment, _return):
             if result.error is not None:
-                self.errors[str(result.partition)] = result.error
+                self.errors[str(result.share)] = result.error
 
     def run_until(
         self, condition: Callable[[], bool], plan: TransformPlan | None = None, seconds: float = WAIT_SECONDS
@@ -110,5 +109,5 @@ class LocalJob:
             self.run_batch() if plan is None else self.run_plan(plan)
 
 
-def _return(_standing: Standing) -> bool:
+def _return(_status: WorkerStatus) -> bool:
     return False

@@ -22,7 +22,8 @@ from transformer.job.run import definitions_of
 from transformer.job.worker_loop import TransformLoop
 
 if TYPE_CHECKING:
-    from stream_runtime.worker.task import Standing, TaskResult
+    from stream_runtime.records import Share
+    from stream_runtime.worker.task import TaskResult, WorkerStatus
     from transformer.records import Definitions, TransformPlan
 
 PARTITION = 0
@@ -49,10 +50,10 @@ class TransformSetup(NamedTuple):
         definitions = definitions_of(self.scene.settings(**settings), self.scene.file)
         with closing(open_catalogue(definitions.registry)) as catalogue:
             plan = _plan(StreamPlanner(definitions, catalogue))
-        partition = RawPartition(f"first/{self.scene.topic}", PARTITION)
+        (share,) = (share for share in plan.shares if share.partition.partition == PARTITION)
         loop = TransformLoop(definitions)
         try:
-            _run(loop, plan, partition, _Progress(definitions, RawPartition(self.scene.topic, PARTITION), until))
+            _run(loop, plan, share, _Progress(definitions, RawPartition(self.scene.topic, PARTITION), until))
         finally:
             loop.close()
 
@@ -87,15 +88,15 @@ def _plan(planner: StreamPlanner) -> TransformPlan:
     return plan
 
 
-def _run(loop: TransformLoop, plan: TransformPlan, partition: RawPartition, progress: _Progress) -> None:
+def _run(loop: TransformLoop, plan: TransformPlan, share: Share, progress: _Progress) -> None:
     deadline = time.monotonic() + END_SECONDS
 
-    def may_go_on(_standing: Standing) -> bool:
+    def may_go_on(_status: WorkerStatus) -> bool:
         return False
 
     while not progress.is_done():
         assert time.monotonic() < deadline, "it does not come to the end"
-        for result in loop.run_batch(plan, Assignment((partition,), AT_ONCE, 0.0), may_go_on):
+        for result in loop.run_batch(plan, Assignment((share,), AT_ONCE, 0.0), may_go_on):
             _raise_error(result)
 
 

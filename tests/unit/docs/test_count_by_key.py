@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from cdc_common.settings import KafkaSettings
 from dev.local_stack.process.paths import project_root
 from stream_runtime.kafka import Topics, read_partition
-from stream_runtime.records import SourcePartition, TopicShape
+from stream_runtime.records import Share, SourcePartition, TopicShape
 from stream_runtime.settings import StatefulSettings
 from stream_runtime.worker.loop import loops
 from stream_runtime.worker.stateful_loop import StatefulLoopTask, StatefulPlan
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pytest
 
 SHAPE = TopicShape(1, "the-id")
-ORDERS = SourcePartition("orders", 0)
+ORDERS = Share.of(SourcePartition("orders", 0))
 
 
 def example() -> Any:  # noqa: ANN401 - a module that is no part of a package

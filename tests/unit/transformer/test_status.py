@@ -8,17 +8,20 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.metrics import Collected
-from materializer.records import RawPartition
 from stream_runtime.driver.lag_watch import Lag
-from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.driver.stopped import Failure, StoppedShares
 from stream_runtime.exactly_once.report import Report
+from stream_runtime.records import Share, SourcePartition
 from stream_runtime.worker.task import TaskResult
 from transformer.job.status import TransformStatus, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GOOD, BAD = RawPartition("one/cdc.shop.orders", 0), RawPartition("one/cdc.shop.orders", 1)
+GOOD, BAD = (
+    Share("one/cdc.shop.orders", (SourcePartition("cdc.shop.orders", number),), f"cdc.shop.orders-{number}", "one")
+    for number in range(2)
+)
 REFUSED = CdcError(Code.TRANSFORM_FAILED, "It has no name.", "Name it.")
 
 
@@ -30,15 +33,15 @@ class FixedLags:
     def __init__(self) -> None:
         self.latest = {GOOD: Lag(7, 0), BAD: Lag(3, 5, kept_until=1e12, since=50.0)}
 
-    def follow(self, _partitions: Sequence[RawPartition]) -> None: ...
+    def set_shares(self, _shares: Sequence[Share]) -> None: ...
 
     def measure_soon(self) -> None: ...
 
 
 def status() -> TransformStatus:
     lags: Any = FixedLags()
-    made = TransformStatus("the-group", StoppedPartitions(), lags)
-    made.follow([GOOD, BAD])
+    made = TransformStatus("the-group", StoppedShares(), lags)
+    made.set_shares([GOOD, BAD])
     made.stopped.stop(BAD, Failure(REFUSED, (3, 4)))
     made.count_batch([TaskResult(GOOD, Report(0, 7, 7, 7, 2, 0.5), None), TaskResult(BAD, None, REFUSED)], None)
     return made

@@ -93,8 +93,8 @@ def test_raw_partitions_stay_in_their_processes_and_spark_shows_the_query(sessio
     while (last := query.lastProgress) is None or last.numInputRows != MESSAGES * len(RAW):
         assert time.monotonic() < deadline
     assert last.processedRowsPerSecond > 0
-    positions = ast.literal_eval(str(last.sources[0].endOffset))["positions"][RAW[0].topic]
-    assert {int(each) for each in positions} == {each.partition for each in RAW}
+    positions = ast.literal_eval(str(last.sources[0].endOffset))["positions"][RAW[0].stream]
+    assert set(positions) == {share.number for share in RAW}
     progress = job.workers.progress()
     assert progress is not None
     assert (progress.query, progress.workers) == ("the-group", 2)

@@ -14,7 +14,6 @@ from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import Code
 from materializer.worker.worker_loop import BatchTask
 from stream_runtime.kafka import GroupPositions
-from stream_runtime.records import list_partitions
 from stream_runtime.worker import collector
 from stream_runtime.worker.loop import loops
 from stream_runtime.worker.task import Assignment
@@ -56,8 +55,8 @@ def plan_of(job: TableJob) -> BatchPlan:
 
 
 def run_batch(plan: BatchPlan, seconds: float = 1.0, messages: int = 1000) -> dict[RawPartition, TaskResult]:
-    assignment = Assignment(tuple(list_partitions(plan.shapes)), messages, seconds)
-    return {result.partition: result for result in BatchTask(plan)(assignment)}
+    assignment = Assignment(tuple(plan.shares), messages, seconds)
+    return {result.share.partition: result for result in BatchTask(plan)(assignment)}
 
 
 def run_until_folded(job: TableJob, plan: BatchPlan) -> TaskResult:

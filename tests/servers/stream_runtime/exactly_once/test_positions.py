@@ -22,6 +22,7 @@ from materializer.worker.open_partitions import OpenPartitions
 from stream_runtime.driver.offset_refresh import OffsetRefresh
 from stream_runtime.exactly_once.position import encode
 from stream_runtime.kafka import GroupPositions
+from stream_runtime.records import Share
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, make_raw_topic
 
@@ -81,11 +82,11 @@ def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
         for hours in (0, 6, 11):
             clock.now = hours * HOUR
             assert refresh.is_due
-            refresh.refresh([setup.raw])
+            refresh.refresh([Share.of(setup.raw)])
             assert not refresh.is_due
         assert position_of(setup) == before
         clock.now = 12 * HOUR
-        refresh.refresh([setup.raw])
+        refresh.refresh([Share.of(setup.raw)])
         assert position_of(setup) == before._replace(refreshes=1)
         # The task that the process has kept open is fenced, and notices before it begins.
         open_partitions.process(plan, setup.raw, records[100:])
@@ -98,15 +99,15 @@ def test_an_offset_that_is_gone_is_noticed_without_messages(setup: Setup) -> Non
     setup.run(until=100)
     clock = Clock()
     refresh = OffsetRefresh(*settings_of(setup), clock=clock)
-    refresh.refresh([setup.raw])
+    refresh.refresh([Share.of(setup.raw)])
     admin = AdminClient({"bootstrap.servers": setup.bootstrap})
     admin.delete_consumer_groups([setup.prefix])[setup.prefix].result()
     clock.now = 60
-    other = RawPartition(setup.raw.topic, 1)
-    errors = refresh.refresh([setup.raw, other])
-    assert list(errors) == [setup.raw]
-    assert "has lost its offset" in errors[setup.raw].problem
-    assert errors[setup.raw].code is Code.STATE_MISMATCH
+    share, other = Share.of(setup.raw), Share.of(RawPartition(setup.raw.topic, 1))
+    errors = refresh.refresh([share, other])
+    assert list(errors) == [share]
+    assert "has lost its offset" in errors[share].problem
+    assert errors[share].code is Code.STATE_MISMATCH
 
 
 def test_a_topic_that_was_recreated_stops(job: TableJob) -> None:
@@ -202,7 +203,7 @@ def test_an_idle_groups_offset_outlives_its_retention(tmp_path: Path) -> None:
         while position_of(lost) is not None:
             assert time.monotonic() < deadline
             if refresh.is_due:
-                refresh.refresh([kept.raw])
+                refresh.refresh([Share.of(kept.raw)])
             time.sleep(1)
         kept.run()
         kept.check()

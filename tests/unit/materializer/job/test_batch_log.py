@@ -8,10 +8,10 @@ from uuid import UUID
 import structlog
 
 from materializer.job.batch_log import stalled_publishers
-from materializer.records import RawPartition
 from materializer.worker.fold_report import FoldReport
 from stream_runtime.exactly_once.report import Report
 from stream_runtime.worker.task import TaskResult
+from tests.support.stream_runtime.shares import share
 
 if TYPE_CHECKING:
     import pytest
@@ -25,7 +25,7 @@ def test_a_stalled_publisher_is_logged_every_ten_minutes(monkeypatch: pytest.Mon
     alert = stalled_publishers()
     results = [
         TaskResult(
-            RawPartition("cdc.raw.ks.t", partition),
+            share("cdc.raw.ks.t", partition),
             Report(0, 1, 1, 0, 1, 0.1, own=FoldReport(stalled_publishers=hosts)),
             None,
         )

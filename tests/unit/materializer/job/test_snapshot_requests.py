@@ -11,12 +11,12 @@ from cdc_common.messages.tables import request_from_json, requested_table
 from cdc_common.settings import KafkaSettings
 from materializer.job.snapshot_requests import RETRY_SECONDS, WAIT_SECONDS, SnapshotRequests
 from materializer.planning.plan import TableSchema, TopicPlan
-from materializer.records import RawPartition
 from materializer.settings import Settings
 from materializer.worker.batch_plan import BatchPlan
 from materializer.worker.fold_report import FoldReport
 from stream_runtime.exactly_once.report import Report
 from stream_runtime.worker.task import TaskResult
+from tests.support.stream_runtime.shares import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,9 +57,9 @@ class Scene:
         for number, since in enumerate(lost_ms):
             lost = {"host": since} if since else {}
             report = Report(0, 1, 1, 0, int(since is not None), 0.1, own=FoldReport(lost_hosts=lost))
-            results.append(TaskResult(RawPartition(TOPIC, number), report, None))
+            results.append(TaskResult(share(TOPIC, number), report, None))
         self.sent.clear()
-        self.requests.follow(results, self.plan, self.known)
+        self.requests.send_new(results, self.plan, self.known)
         return self.sent
 
     def wait(self, seconds: float = WAIT_SECONDS) -> None:

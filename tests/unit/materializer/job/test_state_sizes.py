@@ -6,12 +6,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from cdc_common.program.metrics import Collected
 from materializer.job.state_sizes import StateSizes, text
-from materializer.records import RawPartition
 from stream_runtime.exactly_once.report import NOTHING_DONE, Report, StateReport
 from stream_runtime.state.unused import DiskUse
 from stream_runtime.worker.task import TaskResult
+from tests.support.stream_runtime.shares import share
 
-A, B = RawPartition("a", 0), RawPartition("a", 1)
+A, B = share("a", 0), share("a", 1)
 MIB = 1 << 20
 HERE, THERE = DiskUse("here:/x", 3 * MIB, MIB, 90 * MIB), DiskUse("there:/x", 2 * MIB, 0, 80 * MIB)
 
@@ -48,7 +48,7 @@ def test_metrics() -> None:
         'cdc_materializer_local_state_bytes{kind="unused",machine="here:/x"} 10.0',
         'cdc_materializer_local_state_bytes{kind="free",machine="here:/x"} 900.0',
     }
-    scene.sizes.follow([A])
+    scene.sizes.forget_all_but([A])
     assert 'cdc_materializer_state_bytes{topic="a"} 100.0' in scene.metrics()
 
 

@@ -15,19 +15,21 @@ from cdc_common.program.metrics import Collected
 from dev.local_stack.process.network import free_ports
 from materializer.cli import main
 from materializer.job.status import JobStatus, text
-from materializer.records import RawPartition
 from materializer.worker.fold_report import FoldReport
 from stream_runtime.driver.lag_watch import Lag
 from stream_runtime.driver.operations import job_operations
-from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.driver.stopped import Failure, StoppedShares
 from stream_runtime.exactly_once.report import Report, StateReport
 from stream_runtime.worker.task import TaskResult
+from tests.support.stream_runtime.shares import share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stream_runtime.records import Share
+
 NOW = 1_800_000_000.0
-A, B, C, D = (RawPartition("cdc.raw.shop.orders", number) for number in range(4))
+A, B, C, D = (share("cdc.raw.shop.orders", number) for number in range(4))
 CODES = {A: Code.MESSAGE_TOO_LARGE, B: Code.STATE_DAMAGED, C: Code.RAW_SKIPPED}
 
 
@@ -43,10 +45,10 @@ class FixedLags:
             C: Lag(5, 9, is_lost=True),
             D: Lag(1000, 2),
         }
-        self.followed: Sequence[RawPartition] = ()
+        self.followed: Sequence[Share] = ()
         self.woken = 0
 
-    def follow(self, raw_partitions: Sequence[RawPartition]) -> None:
+    def set_shares(self, raw_partitions: Sequence[Share]) -> None:
         self.followed = raw_partitions
 
     def measure_soon(self) -> None:
@@ -56,12 +58,12 @@ class FixedLags:
 @pytest.fixture
 def status(monkeypatch: pytest.MonkeyPatch) -> JobStatus:
     monkeypatch.setattr("materializer.job.status.time.time", lambda: NOW)
-    stopped = StoppedPartitions(lambda: 100.0, lambda: NOW - 600)
+    stopped = StoppedShares(lambda: 100.0, lambda: NOW - 600)
     for raw_partition, code in CODES.items():
         stopped.stop(raw_partition, Failure(CdcError(code, f"Problem of {code.text}.", f"Fix of {code.text}.")))
     lags: Any = FixedLags()
     made = JobStatus("the-group", stopped, lags)
-    made.follow([A, B, C, D])
+    made.set_shares([A, B, C, D])
     own = FoldReport(2, ["a-host"], lost_hosts={"b-host": 1}, ops={"c": 3, "d": 1})
     report = Report(0, 9, 9, 4, 1, 0.1, commit_seconds=0.05, state=StateReport(versions=1), own=own)
     made.count_batch([TaskResult(D, report, None)])
@@ -131,7 +133,7 @@ def test_as_text(status: JobStatus) -> None:
 def test_running_snapshots(status: JobStatus) -> None:
     """A raw partition says what is running there in the last chunk that it has folded."""
 
-    def folded(raw_partition: RawPartition, running: Sequence[str], chunks: int = 1) -> None:
+    def folded(raw_partition: Share, running: Sequence[str], chunks: int = 1) -> None:
         report = Report(0, 9, 9, 0, chunks, 0.1, own=FoldReport(running_snapshots=running))
         status.count_batch([TaskResult(raw_partition, report, None)])
 
@@ -152,7 +154,7 @@ def test_running_snapshots(status: JobStatus) -> None:
 
 def test_a_topic_that_is_gone_is_forgotten(status: JobStatus) -> None:
     status.count_batch([TaskResult(D, Report(0, 9, 9, 0, 1, 0.1, own=FoldReport(running_snapshots=["one"])), None)])
-    status.follow([])
+    status.set_shares([])
     assert status.as_json()["snapshots"] == {}
     registry = CollectorRegistry()
     registry.register(Collected(status.metrics))
@@ -252,13 +254,13 @@ def report(messages: int) -> TaskResult:
 
 def test_the_phase_says_what_the_job_does() -> None:
     lags: Any = FixedLags()
-    status = JobStatus("g", StoppedPartitions(), lags)
+    status = JobStatus("g", StoppedShares(), lags)
     assert status.phase == "starting"
     status.count_batch([])
-    status.follow([A], 3)
+    status.set_shares([A], 3)
     assert status.phase == "planning: 3 raw topics are not planned yet"
     assert "planning: 3 raw topics" in text({**status.as_json()})
-    status.follow([A])
+    status.set_shares([A])
     assert status.phase == "folding"
     status.wait_because("CDC-020 away")
     assert status.phase == "waiting"
@@ -268,7 +270,7 @@ def test_nothing_folded_although_there_is_something_is_a_problem(monkeypatch: py
     now = [1000.0]
     monkeypatch.setattr("materializer.job.status.time.monotonic", lambda: now[0])
     lags: Any = FixedLags()
-    made = JobStatus("g", StoppedPartitions(), lags)
+    made = JobStatus("g", StoppedShares(), lags)
     assert made.problem() == "The job is starting: it has not ended its first batch."
     made.count_batch([report(0)])
     assert made.problem() == "Nothing was folded since the start, although 1,214 messages are unread."
@@ -284,7 +286,7 @@ def test_nothing_folded_although_there_is_something_is_a_problem(monkeypatch: py
 
 
 def test_what_is_stopped_is_no_reason_to_restart() -> None:
-    stopped = StoppedPartitions()
+    stopped = StoppedShares()
     lags: Any = FixedLags()
     for each in lags.latest:
         stopped.stop(each, Failure(CdcError(Code.STATE_DAMAGED, "It is torn.", "Mend it.")))

@@ -20,11 +20,11 @@ from materializer.worker.worker_loop import BatchTask, PollLoop
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.exactly_once.report import Report
 from stream_runtime.kafka.raw_reader import Read
-from stream_runtime.records import TopicShape
+from stream_runtime.records import Share, TopicShape
 from stream_runtime.state.unused import DiskUse
 from stream_runtime.worker import loop as worker_loop
 from stream_runtime.worker.loop import loops
-from stream_runtime.worker.task import Assignment, Standing, TaskResult
+from stream_runtime.worker.task import Assignment, TaskResult, WorkerStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -142,6 +142,10 @@ class FakeRestores:
             raise self.broken[raw_partition]
 
 
+def assigned(*raw_partitions: RawPartition, messages: int = 1000, seconds: float = 0.0) -> Assignment:
+    return Assignment(tuple(map(Share.of, raw_partitions)), messages, seconds)
+
+
 class Scene:
     def __init__(self) -> None:
         self.reader, self.topics, self.open = FakeReader(), FakeTopics(), FakeOpenPartitions()
@@ -153,8 +157,8 @@ class Scene:
         self.plan = BatchPlan({}, settings.kafka, settings.materializer, dict.fromkeys(TOPICS, SHAPE))
 
     def run(self, *raw_partitions: RawPartition, seconds: float = 0.02) -> dict[RawPartition, TaskResult]:
-        assignment = Assignment(raw_partitions or (A, B, C), 1000, seconds)
-        return {result.partition: result for result in self.loop.run_batch(self.plan, assignment)}
+        assignment = assigned(*(raw_partitions or (A, B, C)), seconds=seconds)
+        return {result.share.partition: result for result in self.loop.run_batch(self.plan, assignment)}
 
     def check_others_go_on(self, *failed: RawPartition) -> dict[RawPartition, TaskResult]:
         """The batch goes on for its whole time with the others."""
@@ -248,10 +252,10 @@ def test_an_error_of_kafka_in_one_fold(scene: Scene) -> None:
 def test_what_was_folded_before_the_error_counts(scene: Scene) -> None:
     scene.run(A, B, C, seconds=0)
     scene.loop._results = {}
-    scene.loop.poll_and_process(scene.plan, Assignment((A, B, C), 1000, 0))
+    scene.loop.poll_and_process(scene.plan, assigned(A, B, C, seconds=0))
     scene.open.broken[B] = error(Code.STATE_DAMAGED)
-    scene.loop.poll_and_process(scene.plan, Assignment((A, B, C), 1000, 0))
-    result = scene.loop._results[B]
+    scene.loop.poll_and_process(scene.plan, assigned(A, B, C, seconds=0))
+    result = scene.loop._results[Share.of(B)]
     assert result.report is not None
     assert (result.report.messages, result.error is None) == (1, False)
 
@@ -294,7 +298,7 @@ def test_an_error_of_the_loop_itself_is_sparks_and_another_try_begins_with_a_new
     broken: Any = type("Broken", (), {"run_batch": None, "close": lambda _: closed.append(1)})()
     loops[key] = broken
     with pytest.raises(TypeError):
-        BatchTask(scene.plan)(Assignment((A,), 1, 0.0))
+        BatchTask(scene.plan)(assigned(A, messages=1, seconds=0.0))
     assert (closed, key in loops) == ([1], False)
 
 
@@ -303,16 +307,16 @@ def test_only_the_raw_partition_whose_state_is_fetched_waits() -> None:
     over = scene.restores.slow[A] = threading.Event()
     for _ in range(3):
         others = Neighbours(0)
-        found = scene.loop.run_batch(scene.plan, Assignment((A, B, C), 1000, 0.0), others)
-        assert {result.partition for result in found} == {B, C}
-        assert others.told == [Standing(is_restoring=True)]
+        found = scene.loop.run_batch(scene.plan, assigned(A, B, C, seconds=0.0), others)
+        assert {result.share.partition for result in found} == {B, C}
+        assert others.told == [WorkerStatus(is_restoring=True)]
         assert A not in scene.reader.reading
     over.set()
     while A not in (results := scene.run(seconds=0.05)):
         assert {B, C} <= results.keys()
     others = Neighbours(0)
-    scene.loop.run_batch(scene.plan, Assignment((A, B), 1000, 0.0), others)
-    assert others.told == [Standing()]
+    scene.loop.run_batch(scene.plan, assigned(A, B, seconds=0.0), others)
+    assert others.told == [WorkerStatus()]
     assert sorted(scene.restores.made) == [A, B, C]
 
 
@@ -366,9 +370,9 @@ class Neighbours:
 
     def __init__(self, questions: int) -> None:
         self._questions = questions
-        self.told: list[Standing] = []
+        self.told: list[WorkerStatus] = []
 
-    def __call__(self, standing: Standing) -> bool:
+    def __call__(self, standing: WorkerStatus) -> bool:
         self.told.append(standing)
         return len(self.told) <= self._questions
 
@@ -376,28 +380,28 @@ class Neighbours:
 def test_it_folds_on_while_others_need_longer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_loop, "_ASK_SECONDS", 0.0)
     others = Neighbours(3)
-    results = scene.loop.run_batch(scene.plan, Assignment((A,), 1000, 0.0), others)
-    assert others.told == [Standing()] * 4
+    results = scene.loop.run_batch(scene.plan, assigned(A, seconds=0.0), others)
+    assert others.told == [WorkerStatus()] * 4
     assert [result.report and result.report.messages for result in results] == [4]
 
 
 def test_a_failure_is_told_at_once(scene: Scene) -> None:
     scene.open.broken[A] = error(Code.SCHEMA_UNKNOWN)
     others = Neighbours(0)
-    scene.loop.run_batch(scene.plan, Assignment((A, B), 1000, 0.0), others)
-    assert others.told == [Standing(has_failed=True)]
+    scene.loop.run_batch(scene.plan, assigned(A, B, seconds=0.0), others)
+    assert others.told == [WorkerStatus(has_failed=True)]
 
 
 def test_what_is_left_of_a_wide_change_is_folded_first_the_next_time_and_others_have_their_turn(scene: Scene) -> None:
     scene.open.slow.add(A)
     others = Neighbours(0)
     for _ in range(2):
-        scene.loop.run_batch(scene.plan, Assignment((A, B, C), 1000, 0.1), others)
+        scene.loop.run_batch(scene.plan, assigned(A, B, C, seconds=0.1), others)
     assert len(scene.open.given[A]) >= 2
     assert set(scene.open.given[A]) == {10}
     assert scene.open.given[B] == sorted(set(scene.open.given[B]))
     assert len(scene.open.given[B]) >= 2
-    assert others.told == [Standing()] * 2  # one raw partition alone can go to no other worker
+    assert others.told == [WorkerStatus()] * 2  # one raw partition alone can go to no other worker
     scene.open.slow.clear()
     scene.run()
     assert scene.open.given[A][-1] > 10

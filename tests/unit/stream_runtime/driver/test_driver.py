@@ -11,19 +11,19 @@ import structlog
 from cdc_common.errors.codes import CdcError, Code
 from materializer.errors import RAW_FAULTS
 from materializer.job.status import JobStatus
-from materializer.records import RawPartition
 from materializer.settings import MaterializerSettings, Settings
 from materializer.worker.batch_plan import BatchPlan
 from materializer.worker.worker_loop import BatchTask
 from stream_runtime.driver import driver
 from stream_runtime.driver.driver import BatchDriver
 from stream_runtime.driver.spark_retries import SparkRetries
-from stream_runtime.driver.stopped import StoppedPartitions
+from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.exactly_once.report import Report
 from stream_runtime.query.spark_errors import SparkInterruptedError
-from stream_runtime.records import TopicShape
+from stream_runtime.records import Share, TopicShape
 from stream_runtime.worker.task import TaskResult
 from tests.support.materializer.job_mutants import stop_all_on_one
+from tests.support.stream_runtime.shares import share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stream_runtime.worker.task import Assignment, Task
 
 TOPICS = ("cdc.raw.ks.a", "cdc.raw.ks.b", "cdc.raw.ks.c")
-A, B, C = (RawPartition(topic, 0) for topic in TOPICS)
+A, B, C = (share(topic, 0) for topic in TOPICS)
 
 
 def error(code: Code) -> CdcError:
@@ -62,8 +62,11 @@ class ScriptedPlanner:
     def make_task(self, plan: BatchPlan) -> BatchTask:
         return BatchTask(plan)
 
-    def retry(self, topics: Collection[str]) -> None:
-        for topic in topics:
+    def first_share(self, stream: str) -> Share:
+        return share(stream, 0)
+
+    def retry(self, streams: Collection[str]) -> None:
+        for topic in streams:
             self.errors.pop(topic, None)
 
 
@@ -71,8 +74,8 @@ class ScriptedWorkers:
     """One worker. `failing`: the errors of raw partitions; all others fold a message."""
 
     def __init__(self) -> None:
-        self.failing: dict[RawPartition, TaskResult] = {}
-        self.assigned: list[list[RawPartition]] = []
+        self.failing: dict[Share, TaskResult] = {}
+        self.assigned: list[list[Share]] = []
         self.folded = 0
         self.is_cut: Callable[[], bool] = lambda: False
         self.interruptions: list[CdcError] = []
@@ -96,19 +99,19 @@ class ScriptedWorkers:
         self.is_cut = is_cut
         if self.interruptions:
             raise self.interruptions.pop()
-        self.assigned.append(sorted(each for one in assignments.values() for each in one.partitions))
+        self.assigned.append(sorted(each for one in assignments.values() for each in one.shares))
         self.folded += 1
         report = Report(0, self.folded, 1, 0, 1, 0.1)
         return [self.failing.get(each, TaskResult(each, report, None)) for each in self.assigned[-1]]
 
-    def fail(self, raw_partition: RawPartition, code: Code, offsets: tuple[int, int] | None = None) -> None:
+    def fail(self, raw_partition: Share, code: Code, offsets: tuple[int, int] | None = None) -> None:
         self.failing[raw_partition] = TaskResult(raw_partition, None, error(code), offsets, "a trace")
 
 
 class NoLags:
     """stream_runtime.driver.lag_watch.LagWatch."""
 
-    def follow(self, raw_partitions: Sequence[RawPartition]) -> None: ...
+    def set_shares(self, raw_partitions: Sequence[Share]) -> None: ...
 
     def measure_soon(self) -> None: ...
 
@@ -120,7 +123,7 @@ class Scene:
         self.now = 1000.0
         self.planner = ScriptedPlanner()
         self.workers = ScriptedWorkers()
-        self.stopped = StoppedPartitions(lambda: self.now, self.wall)
+        self.stopped = StoppedShares(lambda: self.now, self.wall)
         lags: Any = NoLags()
         planner: Any = self.planner
         self.status = JobStatus("g", self.stopped, lags)
@@ -131,14 +134,14 @@ class Scene:
     def wall(self) -> float:
         return 1_800_000_000.0 + self.now
 
-    def run(self, seconds: float = 1.0) -> list[RawPartition]:
+    def run(self, seconds: float = 1.0) -> list[Share]:
         """One batch: what was assigned in it."""
         before = len(self.workers.assigned)
         self.driver.run_batch()
         self.now += seconds
         return self.workers.assigned[before] if len(self.workers.assigned) > before else []
 
-    def codes(self) -> dict[RawPartition, Code]:
+    def codes(self) -> dict[Share, Code]:
         return {each: stop.failure.error.code for each, stop in self.stopped.all().items()}
 
 
@@ -213,13 +216,13 @@ def test_a_stop_ends_when_the_messages_it_stopped_at_are_folded(scene: Scene) ->
 
 
 def test_one_topic_that_cannot_be_planned_stops_only_itself(scene: Scene) -> None:
-    scene.planner.broken[B.topic] = error(Code.TOPIC_SETTINGS)
+    scene.planner.broken[B.stream] = error(Code.TOPIC_SETTINGS)
     assert scene.run(0.5) == [A, C]
     assert scene.run(0.5) == [A, C]
     assert scene.codes() == {B: Code.TOPIC_SETTINGS}
-    assert scene.planner.planned.count(B.topic) == 1  # not in each batch
+    assert scene.planner.planned.count(B.stream) == 1  # not in each batch
     assert scene.run(0.5) == [A, C]
-    assert scene.planner.planned.count(B.topic) == 2
+    assert scene.planner.planned.count(B.stream) == 2
     scene.planner.broken.clear()
     scene.now += 10
     assert scene.run() == [A, B, C]
@@ -227,7 +230,7 @@ def test_one_topic_that_cannot_be_planned_stops_only_itself(scene: Scene) -> Non
 
 
 def test_a_topic_whose_plan_is_still_being_made_waits_for_it(scene: Scene) -> None:
-    scene.planner.pending = {B.topic}
+    scene.planner.pending = {B.stream}
     assert scene.run() == [A, C]
     assert scene.codes() == {}
     scene.planner.pending = set()

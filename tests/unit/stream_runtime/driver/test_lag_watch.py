@@ -15,6 +15,7 @@ from materializer.records import RawPartition
 from stream_runtime.driver.lag_watch import Lag, LagWatch
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.kafka import Retention
+from stream_runtime.records import Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,33 +70,60 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
 
 def watch_of(kafka: FakeKafka) -> LagWatch:
     asked: Any = kafka
-    return LagWatch(lambda: asked, lambda: [STOPPED, LOST])
+    return LagWatch(lambda _reader: asked, lambda: [Share.of(STOPPED), Share.of(LOST)])
 
 
 def test_a_round(kafka: FakeKafka) -> None:
     watch = watch_of(kafka)
     watch.measure()
     assert watch.latest == {}
-    watch.follow([NEAR, FAR, FRESH, NEW, LOST, STOPPED, EMPTY, FOREIGN])
+    watch.set_shares([Share.of(each) for each in (NEAR, FAR, FRESH, NEW, LOST, STOPPED, EMPTY, FOREIGN)])
     watch.measure()
     assert kafka.asked == [{NEAR, FAR, STOPPED}]  # and of no other is a message fetched
-    assert watch.latest[NEAR] == Lag(110, 90, NOW + (14 * 24 - 1) * HOUR, since=NOW - HOUR)
-    assert watch.latest[FAR].seconds_left(NOW) == 3 * HOUR
-    assert watch.latest[FAR].seconds_left(NOW + 4 * HOUR) == 0
-    assert watch.latest[FRESH] == Lag(160, 40)
-    assert watch.latest[NEW] == Lag(0, 0)
-    assert watch.latest[LOST] == Lag(90, 110, is_lost=True)
-    assert watch.latest[LOST].seconds_left(NOW) == 0
-    assert watch.latest[STOPPED] == Lag(199, 1, math.inf, since=NOW - HOUR)
-    assert watch.latest[EMPTY] == Lag(200, 0)
-    assert watch.latest[FOREIGN] == Lag(None, 100)
+    assert watch.latest[Share.of(NEAR)] == Lag(110, 90, NOW + (14 * 24 - 1) * HOUR, since=NOW - HOUR)
+    assert watch.latest[Share.of(FAR)].seconds_left(NOW) == 3 * HOUR
+    assert watch.latest[Share.of(FAR)].seconds_left(NOW + 4 * HOUR) == 0
+    assert watch.latest[Share.of(FRESH)] == Lag(160, 40)
+    assert watch.latest[Share.of(NEW)] == Lag(0, 0)
+    assert watch.latest[Share.of(LOST)] == Lag(90, 110, is_lost=True)
+    assert watch.latest[Share.of(LOST)].seconds_left(NOW) == 0
+    assert watch.latest[Share.of(STOPPED)] == Lag(199, 1, math.inf, since=NOW - HOUR)
+    assert watch.latest[Share.of(EMPTY)] == Lag(200, 0)
+    assert watch.latest[Share.of(FOREIGN)] == Lag(None, 100)
     assert watch.measured_at == NOW
+
+
+def test_a_share_of_several_partitions_has_their_lags_together(kafka: FakeKafka) -> None:
+    watch = watch_of(kafka)
+    share = Share("a join", (NEAR, FAR, FRESH), "a join-0")
+    watch.set_shares([share])
+    watch.measure()
+    lags = dict(zip(share.partitions, (Lag(110, 90), Lag(120, 80), Lag(160, 40)), strict=True))
+    found = watch.latest[share]
+    assert found.messages == sum(lag.messages for lag in lags.values())
+    assert (found.offset, found.seconds_left(NOW)) == (None, 3 * HOUR)
+
+
+def test_each_reader_has_the_offsets_of_its_own_group(kafka: FakeKafka) -> None:
+    readers: list[str] = []
+    one, other = (Share(f"{reader}/{NEAR.topic}", (NEAR,), str(NEAR), reader) for reader in ("one", "other"))
+
+    def connect(reader: str) -> Any:  # noqa: ANN401 - in the place of an UnreadKafka
+        readers.append(reader)
+        return kafka
+
+    watch = LagWatch(connect, list)
+    watch.set_shares([one, other])
+    watch.measure()
+    watch.measure()
+    assert readers == ["one", "other"]
+    assert watch.latest.keys() == {one, other}
 
 
 @pytest.mark.parametrize("error", [CdcError(Code.KAFKA_UNREACHABLE, "No.", "Wait."), KeyError("a row's value")])
 def test_a_round_that_fails_is_logged_and_the_figures_stay(kafka: FakeKafka, error: Exception) -> None:
     watch = watch_of(kafka)
-    watch.follow([NEAR])
+    watch.set_shares([Share.of(NEAR)])
     watch.measure()
     kafka.error = error
     with structlog.testing.capture_logs() as logged, watch:
@@ -105,4 +133,4 @@ def test_a_round_that_fails_is_logged_and_the_figures_stay(kafka: FakeKafka, err
             threading.Event().wait(0.01)
     assert [entry["event"] for entry in logged][:1] == ["lag not measured"]
     assert "value" not in str(logged)
-    assert watch.latest[NEAR].messages == 90
+    assert watch.latest[Share.of(NEAR)].messages == 90

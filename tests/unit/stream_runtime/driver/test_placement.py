@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materializer.records import RawPartition
 from stream_runtime.driver.placement import Load, Placement
 from stream_runtime.exactly_once.report import NOTHING_DONE, StateReport
 from stream_runtime.worker.task import TaskResult
+from tests.support.stream_runtime.shares import share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PARTITIONS = st.sets(st.builds(RawPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 9)), max_size=30)
+    from stream_runtime.records import Share
+
+PARTITIONS = st.sets(st.builds(share, st.sampled_from(["a", "b", "c"]), st.integers(0, 9)), max_size=30)
 WORKERS = st.sets(st.sampled_from(["w1", "w2", "w3", "w4"]), min_size=1)
-SHARES = st.sampled_from([0.0, 0.0, 0.01, 0.1, 0.5, 1.0])
-LOADS = st.builds(Load, SHARES, st.sampled_from([0, 10**6, 2 * 10**9]))
-SIZES = st.dictionaries(st.builds(RawPartition, st.just("a"), st.integers(0, 40)), LOADS, min_size=1, max_size=40)
+WORK_SHARES = st.sampled_from([0.0, 0.0, 0.01, 0.1, 0.5, 1.0])
+LOADS = st.builds(Load, WORK_SHARES, st.sampled_from([0, 10**6, 2 * 10**9]))
+SIZES = st.dictionaries(st.builds(share, st.just("a"), st.integers(0, 40)), LOADS, min_size=1, max_size=40)
 MINUTE = 60.0
 TOLERANCE = 1.1
 
@@ -28,11 +30,11 @@ TOLERANCE = 1.1
 class Scene:
     """A placement, its clock, and batches in which each raw partition does what its load says."""
 
-    def __init__(self, loads: Mapping[RawPartition, Load]) -> None:
+    def __init__(self, loads: Mapping[Share, Load]) -> None:
         self.now = 0.0
         self.loads = loads
         self.placement = Placement(lambda: self.now)
-        self.before: dict[RawPartition, str] = {}
+        self.before: dict[Share, str] = {}
 
     def assign(self, workers: set[str], seconds: float = 0.0) -> dict[str, float]:
         """The load of each worker after a batch of so much time. moved: what has left a worker that is still there."""
@@ -57,7 +59,7 @@ class Scene:
         self.before = after
         return self.work()
 
-    def work(self, places: Mapping[RawPartition, str] | None = None) -> dict[str, float]:
+    def work(self, places: Mapping[Share, str] | None = None) -> dict[str, float]:
         found = defaultdict[str, float](float)
         for each, worker in (places or self.before).items():
             found[worker] += self.loads[each].weight
@@ -66,10 +68,10 @@ class Scene:
 
 @given(st.lists(st.tuples(PARTITIONS, WORKERS), min_size=1, max_size=6))
 def test_every_partition_has_one_worker_and_none_moves_before_its_time(
-    steps: list[tuple[set[RawPartition], set[str]]],
+    steps: list[tuple[set[Share], set[str]]],
 ) -> None:
     placement = Placement(lambda: 0.0)
-    before: dict[RawPartition, str] = {}
+    before: dict[Share, str] = {}
     for partitions, workers in steps:
         assigned = placement.assign(sorted(partitions), sorted(workers))
         assert assigned.keys() == workers
@@ -80,9 +82,7 @@ def test_every_partition_has_one_worker_and_none_moves_before_its_time(
 
 
 @given(SIZES, WORKERS, WORKERS)
-def test_no_move_is_without_gain_and_they_are_few(
-    loads: dict[RawPartition, Load], workers: set[str], later: set[str]
-) -> None:
+def test_no_move_is_without_gain_and_they_are_few(loads: dict[Share, Load], workers: set[str], later: set[str]) -> None:
     scene = Scene(loads)
     scene.assign(workers)
     for step in range(20):
@@ -102,8 +102,8 @@ def test_no_move_is_without_gain_and_they_are_few(
         assert scene.before == last
 
 
-@given(st.dictionaries(st.builds(RawPartition, st.just("a"), st.integers(0, 40)), st.builds(Load, SHARES), min_size=1))
-def test_the_busiest_worker_has_little_more_than_the_mean_and_one_partition(loads: dict[RawPartition, Load]) -> None:
+@given(st.dictionaries(st.builds(share, st.just("a"), st.integers(0, 40)), st.builds(Load, WORK_SHARES), min_size=1))
+def test_the_busiest_worker_has_little_more_than_the_mean_and_one_partition(loads: dict[Share, Load]) -> None:
     scene = Scene(loads)
     workers = {"w1", "w2", "w3"}
     scene.assign(workers)
@@ -114,7 +114,7 @@ def test_the_busiest_worker_has_little_more_than_the_mean_and_one_partition(load
 
 
 @given(SIZES, st.lists(WORKERS, min_size=1, max_size=5))
-def test_the_same_loads_give_the_same_places(loads: dict[RawPartition, Load], steps: list[set[str]]) -> None:
+def test_the_same_loads_give_the_same_places(loads: dict[Share, Load], steps: list[set[str]]) -> None:
     one, two = Scene(loads), Scene(dict(reversed(loads.items())))
     for workers in steps:
         for scene in (one, two):
@@ -122,8 +122,8 @@ def test_the_same_loads_give_the_same_places(loads: dict[RawPartition, Load], st
         assert one.before == two.before
 
 
-def idle(count: int) -> dict[RawPartition, Load]:
-    return {RawPartition("a", number): Load() for number in range(count)}
+def idle(count: int) -> dict[Share, Load]:
+    return {share("a", number): Load() for number in range(count)}
 
 
 def test_without_loads_all_workers_get_the_same_number() -> None:
@@ -158,17 +158,17 @@ def test_a_worker_that_is_gone_leaves_only_its_own() -> None:
 
 def test_load_counts_not_numbers() -> None:
     """One raw partition that takes a whole core is alone; the others share the other worker."""
-    loads = {each: Load(0.01) for each in idle(10)} | {RawPartition("b", 0): Load(0.9)}
+    loads = {each: Load(0.01) for each in idle(10)} | {share("b", 0): Load(0.9)}
     scene = Scene(loads)
     scene.assign({"w1", "w2"})
     for _ in range(30):
         scene.assign({"w1", "w2"}, MINUTE)
-    home = scene.before[RawPartition("b", 0)]
-    assert [each for each, worker in scene.before.items() if worker == home] == [RawPartition("b", 0)]
+    home = scene.before[share("b", 0)]
+    assert [each for each, worker in scene.before.items() if worker == home] == [share("b", 0)]
 
 
 def test_a_large_state_does_not_move_for_a_small_gain() -> None:
-    huge = {RawPartition("a", number): Load(0.02, 10**12) for number in range(4)}
+    huge = {share("a", number): Load(0.02, 10**12) for number in range(4)}
     scene = Scene(huge)
     scene.assign({"w1"})
     for _ in range(10):

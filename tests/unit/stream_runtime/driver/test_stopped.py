@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cdc_common.errors.codes import CdcError, Code
-from materializer.records import RawPartition
 from stream_runtime.driver.scope import pauses
-from stream_runtime.driver.stopped import Failure, StoppedPartitions
+from stream_runtime.driver.stopped import Failure, StoppedShares
+from tests.support.stream_runtime.shares import share
 
-A, B = RawPartition("cdc.raw.ks.a", 0), RawPartition("cdc.raw.ks.b", 1)
+A, B = share("cdc.raw.ks.a", 0), share("cdc.raw.ks.b", 1)
 CODES = st.sampled_from([Code.SCHEMA_UNKNOWN, Code.CHECKPOINT_LOCATION, Code.STATE_DAMAGED, Code.UNEXPECTED])
 
 
@@ -47,7 +47,7 @@ def test_waiting_is_short_where_it_helps() -> None:
 
 def test_another_code_begins_with_a_short_pause() -> None:
     now = 0.0
-    stopped = StoppedPartitions(lambda: now, lambda: 1e9 + now)
+    stopped = StoppedShares(lambda: now, lambda: 1e9 + now)
     for _ in range(6):
         stopped.stop(A, failure())
         now += 500
@@ -57,10 +57,10 @@ def test_another_code_begins_with_a_short_pause() -> None:
 
 
 def test_a_retry_by_command_is_due_now() -> None:
-    stopped = StoppedPartitions(lambda: 0.0)
+    stopped = StoppedShares(lambda: 0.0)
     stopped.stop(A, failure())
     stopped.stop(B, failure())
-    assert stopped.retry([B, RawPartition("cdc.raw.ks.c", 0)]) == [B]
+    assert stopped.retry([B, share("cdc.raw.ks.c", 0)]) == [B]
     assert stopped.begin_tries() == {B}
     assert stopped.retry([B]) == []  # it is being tried
     assert stopped.retry() == [A]
@@ -75,7 +75,7 @@ class Life(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.stopped = StoppedPartitions(lambda: self.now, lambda: self.now)
+        self.stopped = StoppedShares(lambda: self.now, lambda: self.now)
         self.until: int | None = None
         self.due: float | None = None
         self.since: float | None = None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from materializer.records import RawPartition
 from stream_runtime.driver.placement import Placement
 from stream_runtime.query.claims import Claims
 from stream_runtime.worker.task import Assignment
+from tests.support.stream_runtime.shares import share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PARTITIONS = [RawPartition("t", number) for number in range(6)]
+PARTITIONS = [share("t", number) for number in range(6)]
 
 
 class Scene:
@@ -30,7 +30,7 @@ class Scene:
     def claim(self, process: str) -> list[int] | None:
         """The numbers of the raw partitions that the process gets."""
         assignment = self.claims.claim(process)
-        return None if assignment is None else [each.partition for each in assignment.partitions]
+        return None if assignment is None else [share.partition.partition for share in assignment.shares]
 
     def round(self, slots: int, processes: Sequence[str]) -> list[list[int] | None]:
         self.begin(slots)

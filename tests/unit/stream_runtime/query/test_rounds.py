@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
-from materializer.records import RawPartition
 from stream_runtime.exactly_once.report import NOTHING_DONE, Report
 from stream_runtime.query import data_source
 from stream_runtime.query import rounds as rounds_module
 from stream_runtime.query.data_source import RoundReader, Slot, reports
 from stream_runtime.query.rounds import Rounds
-from stream_runtime.worker.task import Assignment, Standing, TaskResult
+from stream_runtime.worker.task import Assignment, TaskResult, WorkerStatus
+from tests.support.stream_runtime.shares import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LOCALHOST = "127.0.0.1"
 _TCP_REPAIR = 19  # Linux
-RAW = RawPartition("cdc.raw.shop.orders", 0)
+RAW = share("cdc.raw.shop.orders", 0)
 ASSIGNMENTS = {"worker-1": Assignment((RAW,), 100, 0.0)}
 
 
@@ -47,7 +47,7 @@ class Fold:
             Fold.failures -= 1
             raise ValueError("a defect")
         report = Report(0, self.end, 3, 2, 1, 0.1)
-        return [TaskResult(raw_partition, report, None) for raw_partition in assignment.partitions]
+        return [TaskResult(raw_partition, report, None) for raw_partition in assignment.shares]
 
 
 @pytest.fixture
@@ -89,10 +89,10 @@ def test_a_round_from_its_offset_to_its_results(rounds: Rounds) -> None:
         rows = read(reader, slot)
         assert len(rows) == 3  # one for each message
         rounds.deliver(reports([row for row in rows if row.report is not None]))
-        assert [result.partition for result in results.result(10)] == [RAW]
+        assert [result.share for result in results.result(10)] == [RAW]
     with running(rounds) as results:
         offset = reader.latestOffset()
-        assert offset == {"round": 2, "positions": {RAW.topic: {"0": 3}}}
+        assert offset == {"round": 2, "positions": {RAW.stream: {"0": 3}}}
         reader.partitions({}, offset)
         rounds.deliver([])
         assert results.result(10) == []
@@ -192,7 +192,7 @@ class Process:
         return assignment
 
     def is_to_go_on(self, number: int, **standing: bool) -> bool:
-        return bool(self.ask("over", number, Standing(**standing)))
+        return bool(self.ask("over", number, WorkerStatus(**standing)))
 
     def end(self) -> None:
         self._connection.close()
@@ -220,7 +220,7 @@ class Two:
 
     def begin(self, seconds: float = 0.0) -> None:
         names = self.rounds.list_workers(2)
-        assignments = {name: Assignment((RawPartition(RAW.topic, each),), 9, 1.0) for each, name in enumerate(names)}
+        assignments = {name: Assignment((share(RAW.stream, each),), 9, 1.0) for each, name in enumerate(names)}
         task: Any = Fold()
         self._results: Future[list[TaskResult]] = Future()
 
@@ -348,7 +348,7 @@ def test_positions_are_those_of_what_was_folded(rounds: Rounds) -> None:
     two.end(TaskResult(RAW, Report(0, 3, 3, 0, 1, 0.25), None))
     second = Two(rounds)
     second.end(TaskResult(RAW, NOTHING_DONE, None))
-    assert rounds._positions == {RAW.topic: {"0": 3}}
+    assert rounds._positions == {RAW.stream: {"0": 3}}
 
 
 def test_no_round_is_planned_any_more_once_it_is_closed_and_spark_has_asked(rounds: Rounds) -> None:
