@@ -47,9 +47,11 @@ from stream_runtime.state.rocksdb import open_local_store
 from tests.support.cassandra_storage.update_builder import write_update
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cassandra_storage.formats.schema.tables import ColumnMetadata
+    from materializer.records import RawPartition
+    from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.records import Message
 
 TABLE = table_of(Case(columns=5, written=5, batch=1))
@@ -78,17 +80,19 @@ class Sizes(NamedTuple):
 
 
 class Broker(Swallow):
-    """Keeps the messages of the last transaction."""
+    """Keeps the messages of the last commit."""
 
     def __init__(self, position: Position) -> None:
         super().__init__(position)
         self.messages: list[Message] = []
-
-    def begin(self) -> None:
-        self.messages = []
+        self._sent: list[Message] = []
 
     def send(self, message: Message) -> None:
-        self.messages.append(message)
+        self._sent.append(message)
+
+    def commit(self, offsets: Mapping[RawPartition, StoredOffset]) -> None:
+        super().commit(offsets)
+        self.messages, self._sent = self._sent, []
 
 
 class Bench:
@@ -105,7 +109,7 @@ class Bench:
         checkpoints = CheckpointStore(ObjectStore(settings.checkpoint_location), settings.group_id, RAW)
         self._broker = Broker(Position(0, self._local.version, 1))
         state = CheckpointedState(self._local, checkpoints, state_settings(settings))
-        self._task = PartitionTask(RAW, Resources(self._broker, self._broker, state), task_settings(settings))
+        self._task = PartitionTask(RAW, Resources(self._broker, state), task_settings(settings))
         self._random = random.Random(1)  # noqa: S311 - the same data every time
         self._written = 0
 

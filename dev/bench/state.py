@@ -24,6 +24,7 @@ from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings
+from materializer.errors import RAW_FAULTS
 from materializer.fold.chunk import fold_chunk
 from materializer.planning.plan import ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
@@ -33,7 +34,7 @@ from materializer.settings import MaterializerSettings
 from materializer.worker.batch_plan import BatchPlan
 from materializer.worker.wiring import task_settings
 from stream_runtime.exactly_once.partition_task import PartitionTask
-from stream_runtime.exactly_once.position import Position
+from stream_runtime.exactly_once.position import Position, decode
 from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.checkpoint_location import state_settings
@@ -46,10 +47,11 @@ from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import TABLE, catalog_of, int_bytes, raw_record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator, Mapping
 
     from materializer.records import RawRecord
     from materializer.worker.raw_processor import RawProcessor
+    from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.records import Message
 
 RAW = RawPartition("bench.raw.shop.orders", 0)
@@ -91,27 +93,21 @@ def ratios(scale: float) -> list[Ratio]:
 
 
 class Swallow:
-    """Transactions that go nowhere; the position is kept."""
+    """Commits that go nowhere; the position is kept."""
 
     def __init__(self, position: Position) -> None:
         self.position = position
-        self._next = position
 
-    def begin(self) -> None: ...
+    def read(self) -> dict[RawPartition, StoredOffset | None]:
+        return {RAW: self.position.stored()}
 
     def send(self, message: Message) -> None: ...
 
-    def send_position(self, position: Position) -> None:
-        self._next = position
+    def commit(self, offsets: Mapping[RawPartition, StoredOffset]) -> None:
+        stored = offsets[RAW]
+        self.position = decode(stored.offset, stored.metadata, RAW, RAW_FAULTS)
 
-    def commit(self) -> None:
-        self.position = self._next
-
-    def abandon(self) -> None: ...
-
-    # stream_runtime.kafka.GroupPositions
-    def read(self, partitions: Collection[RawPartition], /) -> dict[RawPartition, Position | None]:
-        return dict.fromkeys(partitions, self.position)
+    def close(self) -> None: ...
 
 
 @click.command()
@@ -163,7 +159,7 @@ def _task(case: Case, folder: Path) -> Iterator[tuple[PartitionTask, Swallow, Ra
     checkpoints = CheckpointStore(ObjectStore(settings.checkpoint_location), settings.group_id, RAW)
     swallow = Swallow(_fill(local, checkpoints, case))
     state = CheckpointedState(local, checkpoints, state_settings(settings))
-    task = PartitionTask(RAW, Resources(swallow, swallow, state), task_settings(settings))
+    task = PartitionTask(RAW, Resources(swallow, state), task_settings(settings))
     try:
         yield task, swallow, processor
     finally:

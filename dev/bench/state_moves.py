@@ -18,12 +18,13 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from materializer.errors import RAW_FAULTS
 from materializer.fold.result import ChunkResult
 from materializer.records import RawPartition, RawRecord
 from materializer.worker.raw_processor import RawProcessor
 from stream_runtime.exactly_once.chunks import ChunkSettings
 from stream_runtime.exactly_once.partition_task import PartitionTask, TaskSettings
-from stream_runtime.exactly_once.position import Position
+from stream_runtime.exactly_once.position import Position, decode
 from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.records import TopicShape
 from stream_runtime.state.checkpointed_state import CheckpointedState
@@ -33,10 +34,11 @@ from stream_runtime.state.rocksdb import open_local_store
 from stream_runtime.state.snapshots import StateSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from multiprocessing.connection import Connection
 
     from cdc_common.messages.changes import RowChange
+    from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.records import Message
     from stream_runtime.state.download import Download
     from stream_runtime.state.reader import StateReader
@@ -99,27 +101,21 @@ def _folder(path: str) -> str:
 
 
 class HandedOver:
-    """Transactions that commit at once."""
+    """Commits that are done at once."""
 
     def __init__(self, position: Position | None) -> None:
         self.position = position
-        self._next = position
 
-    def begin(self) -> None: ...
+    def read(self) -> dict[RawPartition, StoredOffset | None]:
+        return {PARTITION: self.position and self.position.stored()}
 
     def send(self, message: Message) -> None: ...
 
-    def send_position(self, position: Position) -> None:
-        self._next = position
+    def commit(self, offsets: Mapping[RawPartition, StoredOffset]) -> None:
+        stored = offsets[PARTITION]
+        self.position = decode(stored.offset, stored.metadata, PARTITION, RAW_FAULTS)
 
-    def commit(self) -> None:
-        self.position = self._next
-
-    def abandon(self) -> None: ...
-
-    # stream_runtime.kafka.GroupPositions
-    def read(self, partitions: Collection[RawPartition], /) -> dict[RawPartition, Position | None]:
-        return dict.fromkeys(partitions, self.position)
+    def close(self) -> None: ...
 
 
 class Updates(RawProcessor):
@@ -140,7 +136,7 @@ class Updates(RawProcessor):
 
 def take_turn(turn: Turn, location: str, folder: Path, total: int) -> Cost:
     store = CountingStore(location)
-    transactions = HandedOver(turn.position)
+    commits = HandedOver(turn.position)
     began = time.monotonic()
     updates = Updates()
     state = CheckpointedState(
@@ -149,14 +145,14 @@ def take_turn(turn: Turn, location: str, folder: Path, total: int) -> Cost:
         StateSettings(turn.snapshot_every, RetentionSettings(100, 3600)),
     )
     settings = TaskSettings(ChunkSettings(1 << 40, turn.rows, 3600))
-    task = PartitionTask(PARTITION, Resources(transactions, transactions, state), settings)
+    task = PartitionTask(PARTITION, Resources(commits, state), settings)
     start = turn.position.offset if turn.position else 0
     for number in range(turn.transactions):  # each of them a micro-batch
         task.process(records(start + number * turn.rows, turn, total), updates)
     task.close()
-    assert transactions.position is not None
+    assert commits.position is not None
     restore_ms = 1000 * (updates.first_fold - began)
-    return Cost(transactions.position, store.bytes_read, store.bytes_written, restore_ms, time.monotonic() - began)
+    return Cost(commits.position, store.bytes_read, store.bytes_written, restore_ms, time.monotonic() - began)
 
 
 def records(start: int, turn: Turn, total: int) -> Iterator[RawRecord]:

@@ -17,7 +17,7 @@ from materializer.errors import RAW_FAULTS
 from materializer.planning.topic_finder import topics_of_table
 from materializer.rows.topic_ids import resend_writes
 from stream_runtime.exactly_once.position import check_no_command
-from stream_runtime.kafka import GroupPositions, PartitionProducer, Topics
+from stream_runtime.kafka import FencingProducer, GroupPositions, Topics
 from stream_runtime.state.changelog import Changelog
 from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
@@ -66,7 +66,7 @@ class Resend:
     def _mark(self, raw_partition: RawPartition, ids: Mapping[str, str]) -> bool:
         """Whether the raw partition has a state, which is marked then."""
         for left in reversed(range(_TRIES)):
-            producer = PartitionProducer(self._kafka, self._group, raw_partition, self._positions.consumer)
+            producer = FencingProducer(self._kafka, self._group, str(raw_partition), self._positions.consumer)
             position = self._positions.read([raw_partition])[raw_partition]
             if position is None or position.version == NOTHING:
                 producer.abandon()
@@ -82,7 +82,7 @@ class Resend:
         raise AssertionError
 
     def _commit(
-        self, producer: PartitionProducer, raw_partition: RawPartition, position: Position, ids: Mapping[str, str]
+        self, producer: FencingProducer, raw_partition: RawPartition, position: Position, ids: Mapping[str, str]
     ) -> None:
         checkpoints = CheckpointStore(self._store, self._group, raw_partition, RAW_FAULTS)
         version = next_version(position.version)
@@ -90,7 +90,7 @@ class Resend:
         changelog = Changelog(head, position.version, position.offset, resend_writes(ids))
         producer.begin()
         checkpoints.write_changelog(changelog)
-        producer.send_position(position._replace(version=version))
+        producer.send_positions({raw_partition: position._replace(version=version)})
         producer.commit()
 
     def _head(self, checkpoints: CheckpointStore, raw_partition: RawPartition, position: Position) -> Head:

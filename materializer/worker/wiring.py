@@ -14,26 +14,28 @@ from materializer.worker.clock_check import ClockCheck
 from materializer.worker.processor import fold_settings
 from stream_runtime.exactly_once.chunks import ChunkSettings
 from stream_runtime.exactly_once.partition_task import PartitionTask, TaskSettings
-from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.exactly_once.rest import Tidying
 from stream_runtime.fault_points import FaultPoint, reach
-from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, ProducerSettings
-from stream_runtime.state.checkpoint_location import object_store, state_settings
-from stream_runtime.state.checkpointed_state import CheckpointedState
+from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions
+from stream_runtime.records import Share
+from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.restore import restore
 from stream_runtime.state.rocksdb import open_local_store
 from stream_runtime.state.snapshots import at_once
 from stream_runtime.state.unused import UnusedLimits, delete_unused
+from stream_runtime.worker.open_resources import Opening, state_folder
+from stream_runtime.worker.open_resources import open_resources as open_share
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
     from cdc_common.settings import KafkaSettings
     from materializer.records import RawPartition
     from materializer.settings import MaterializerSettings
     from materializer.worker.batch_plan import BatchPlan
+    from stream_runtime.exactly_once.resources import Resources
+    from stream_runtime.fault_points import Point
     from stream_runtime.state.rocksdb import LocalStore
     from stream_runtime.state.snapshots import Run
     from stream_runtime.state.unused import DiskUse
@@ -47,21 +49,24 @@ def open_task(plan: BatchPlan, raw_partition: RawPartition, run: Run = at_once) 
     return PartitionTask(raw_partition, open_resources(plan, raw_partition, run), task_settings(plan.materializer))
 
 
-def open_resources(plan: BatchPlan, raw_partition: RawPartition, run: Run = at_once) -> Resources:
+def open_resources(
+    plan: BatchPlan,
+    raw_partition: RawPartition,
+    run: Run = at_once,
+    before_commit: Point = FaultPoint.AFTER_SEND_OFFSETS,
+) -> Resources:
     """Open what is needed to work on a raw partition. This fences every earlier owner."""
     settings = plan.materializer
-    positions = _positions(plan.kafka, settings.group_id)
-    # The producer first: it fences the raw partition's former task. The position read afterwards includes its last
-    # commit.
     topic = plan.topics.get(raw_partition.topic)
-    producer_settings = ProducerSettings(
-        settings.transaction_timeout_seconds,
+    opening = Opening(
+        RAW_FAULTS,
+        run,
         PRODUCER_DEFAULTS.max_message_bytes if topic is None else topic.max_message_bytes,
+        settings.max_old_value_hours * 3600,
+        before_commit,
     )
-    producer = PartitionProducer(plan.kafka, settings.group_id, raw_partition, positions.consumer, producer_settings)
-    checkpoints = CheckpointStore(object_store(settings), settings.group_id, raw_partition, RAW_FAULTS)
-    local = _local_store(settings, raw_partition)  # the last one that may fail: it holds a lock
-    return Resources(producer, positions, CheckpointedState(local, checkpoints, state_settings(settings), run))
+    positions = _positions(plan.kafka, settings.group_id)
+    return open_share(plan.kafka, settings, Share.of(raw_partition), positions, opening)
 
 
 def restore_state(plan: BatchPlan, raw_partition: RawPartition, version: str) -> None:
@@ -87,11 +92,6 @@ def delete_unused_states(settings: MaterializerSettings, own: Collection[str]) -
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     limits = UnusedLimits(settings.unused_state_seconds, settings.unused_state_bytes)
     return delete_unused(folder, own, limits, time.time())
-
-
-def state_folder(settings: MaterializerSettings) -> Path:
-    """The folder of the group's local states."""
-    return settings.state_directory / settings.group_id
 
 
 def task_settings(settings: MaterializerSettings) -> TaskSettings:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from cdc_common.errors.codes import CdcError
-from stream_runtime.exactly_once.position import Position, check_no_command
+from stream_runtime.exactly_once.position import Position, check_no_command, decode
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
-from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, driver_errors
+from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, driver_errors
+from stream_runtime.kafka.commits import KafkaCommits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from cdc_common.settings import KafkaSettings
-    from stream_runtime.records import Share, SourcePartition
+    from stream_runtime.records import Share
     from stream_runtime.settings import JobSettings
 
 _CHECK_SECONDS = 60.0
@@ -74,7 +75,7 @@ class OffsetRefresh:
         for share in old[:_MOST_AT_ONCE]:
             try:
                 with driver_errors(f"commit the offset of {share} again"):
-                    self._seen[share] = _Seen(self._commit_again(share.partition), now)
+                    self._seen[share] = _Seen(self._commit_again(share), now)
             except CdcError as error:
                 errors[share] = error
                 del self._seen[share]
@@ -96,21 +97,20 @@ class OffsetRefresh:
                 self._seen[share] = _Seen(position, now)
         return errors
 
-    def _commit_again(self, partition: SourcePartition) -> Position:
+    def _commit_again(self, share: Share) -> Position:
         """Fence all other producers first, as a task does, so that a newer position is not overwritten.
 
         The share's task then finds a position that it has not committed, and opens a new producer.
         """
-        positions = self._positions(stable=True)
-        producer = PartitionProducer(self._kafka, self._group, partition, positions.consumer, self._limits)
-        position = positions.read([partition])[partition]
-        if position is None:
+        partition = share.partition
+        commits = KafkaCommits(self._kafka, self._group, share, self._positions(stable=True), self._limits)
+        stored = commits.read()[partition]
+        if stored is None:
             raise self._faults.offset_lost(partition, self._group)
+        position = decode(stored.offset, stored.metadata, partition, self._faults)
         check_no_command(position, partition, self._faults)  # a command's positions must stay as they are
         position = position._replace(refreshes=position.refreshes + 1)
-        producer.begin()
-        producer.send_position(position)
-        producer.commit()
+        commits.commit({partition: position.stored()})
         _logger.debug("offset refreshed", partition=str(partition), offset=position.offset)
         return position
 

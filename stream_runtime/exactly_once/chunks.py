@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from stream_runtime.records import Record
+
+class SizedRecord(Protocol):
+    """A record whose size counts; stream_runtime.records.Record or SourceRecord."""
+
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+
+
+R = TypeVar("R", bound=SizedRecord)
 
 
 class ChunkSettings(NamedTuple):
@@ -20,18 +30,18 @@ class ChunkSettings(NamedTuple):
 
 
 def chunks(
-    records: Iterable[Record], settings: ChunkSettings, clock: Callable[[], float] = time.monotonic
-) -> Iterator[list[Record]]:
+    records: Iterable[R], settings: ChunkSettings, clock: Callable[[], float] = time.monotonic
+) -> Iterator[list[R]]:
     """All records, in chunks of at least one. The message that reaches a limit still belongs to the chunk."""
     if isinstance(records, list) and _fit(records, settings):  # nothing has to be waited for
         yield records
         return
-    chunk: list[Record] = []
+    chunk: list[R] = []
     size = 0
     end = clock() + settings.max_seconds
     for record in records:
         chunk.append(record)
-        size += len(record.key) + len(record.value)
+        size += len(record.key or b"") + len(record.value or b"")
         if size >= settings.max_bytes or len(chunk) >= settings.max_messages or clock() >= end:
             yield chunk
             chunk, size = [], 0
@@ -40,8 +50,8 @@ def chunks(
         yield chunk
 
 
-def _fit(records: list[Record], settings: ChunkSettings) -> bool:
+def _fit(records: list[R], settings: ChunkSettings) -> bool:
     """Whether the records are one chunk."""
     if not 0 < len(records) <= settings.max_messages:
         return False
-    return sum([len(record.key) + len(record.value) for record in records]) <= settings.max_bytes
+    return sum([len(record.key or b"") + len(record.value or b"") for record in records]) <= settings.max_bytes

@@ -1,64 +1,53 @@
-"""Commit protocols: how what came out of messages and the position after them become true together.
+"""The commit protocol of a share: its messages and the positions after them become true together, or not at all.
 
-Kafka's transaction is one of them. A store that has transactions holds the position itself, and is another one.
+Two kinds of stores can do that. Kafka's transaction commits messages and the consumer group's offsets
+(stream_runtime.kafka.commits). A store that has transactions of its own, such as a warehouse, keeps the positions
+beside the data, and commits both (tests/support/stream_runtime/sqlite_commits.py shows how).
+tests/support/stream_runtime/commit_contract.py is the contract of both.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
-from stream_runtime.exactly_once.committed import encode
-from stream_runtime.fault_points import StatelessPoint, reach
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from stream_runtime.records import Message, TopicShape
+    from stream_runtime.records import Message, SourcePartition
+
+
+class StoredOffset(NamedTuple):
+    """A committed offset of a source partition, and the text that was committed beside it."""
+
+    offset: int
+    metadata: str = ""
 
 
 class Commits(Protocol):
-    """The commit protocol of one source partition. Opening it fences every earlier attempt."""
+    """The commit protocol of one share.
 
-    def commit(self, messages: Sequence[Message], offset: int, now: float, *, sent: bool) -> None:
-        """Make the messages and the offset after them true together. If this raises, it is not known whether it was
-        done: a new instance and the position that it reads show it.
+    A new instance fences every earlier one that has a partition of the share, in any process: those can commit nothing
+    more, whatever set of partitions they have. After any exception an instance must be closed, and another one made:
+    the positions that it reads show whether the last commit was done.
+    """
 
-        now: when it is committed (s since 1970). sent: whether a message was sent by now, by any process.
+    def read(self) -> Mapping[SourcePartition, StoredOffset | None]:
+        """The committed position of each partition of the share; None if there is none yet.
+
+        It includes the last commit of every instance that this one has fenced.
+        """
+        ...
+
+    def send(self, message: Message, /) -> None:
+        """Make a message part of the next commit."""
+        ...
+
+    def commit(self, offsets: Mapping[SourcePartition, StoredOffset], /) -> None:
+        """Commit these positions and all messages that were sent since the last commit. Positions of the share's other
+        partitions stay. An exception if another instance has fenced this one.
         """
         ...
 
     def close(self) -> None:
-        """Give up what is not committed."""
+        """Give up uncommitted messages."""
         ...
-
-
-class Transactions(Protocol):
-    """stream_runtime.kafka.PartitionProducer."""
-
-    def begin(self) -> None: ...
-    def send(self, message: Message, /) -> None: ...
-    def send_offset(self, offset: int, metadata: str, /) -> None: ...
-    def commit(self) -> None: ...
-    def abandon(self) -> None: ...
-
-
-class KafkaCommits:
-    """Commits by Kafka's transactions: messages and the group's offset."""
-
-    def __init__(self, transactions: Transactions, shape: TopicShape) -> None:
-        """shape: of the source topic, which the offset is bound to."""
-        self._transactions = transactions
-        self._shape = shape
-
-    def commit(self, messages: Sequence[Message], offset: int, now: float, *, sent: bool) -> None:
-        self._transactions.begin()
-        for message in messages:
-            self._transactions.send(message)
-            reach(StatelessPoint.SOME_SENT)
-        reach(StatelessPoint.ALL_SENT)
-        self._transactions.send_offset(offset, encode(self._shape, now, sent=sent))
-        reach(StatelessPoint.OFFSET_SENT)
-        self._transactions.commit()
-
-    def close(self) -> None:
-        self._transactions.abandon()

@@ -1,4 +1,4 @@
-"""Steps 3 to 6 of the protocol: messages, changelog and position of a chunk become true in one transaction."""
+"""Steps 3 to 6 of the protocol: messages, changelog and position of a chunk become true in one commit."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.position import Position
     from stream_runtime.exactly_once.processor import Result
     from stream_runtime.exactly_once.resources import Resources
-    from stream_runtime.fault_points import Point
-    from stream_runtime.records import Message
+    from stream_runtime.records import Message, SourcePartition
 
 
 class Committer:
-    """Commits positions of one source partition; `committed` is the last one. seconds: how long all commits took.
+    """Commits positions of one source partition; `committed` is the last one. seconds: how long all commits took."""
 
-    before_commit: the fault point between sending a position and committing it.
-    """
-
-    def __init__(self, resources: Resources, before_commit: Point = FaultPoint.AFTER_SEND_OFFSETS) -> None:
+    def __init__(self, partition: SourcePartition, resources: Resources) -> None:
         self.committed: Position | None = None
         self.seconds = 0.0
-        self._transactions = resources.transactions
+        self._partition = partition
+        self._commits = resources.commits
         self._state = resources.state
-        self._before_commit = before_commit
 
     def commit_chunk(self, before: Position, offset: int, result: Result, messages: Iterable[Message]) -> Position:
         """Send the messages of a folded chunk and commit the new state together with `offset`: the new position, which
@@ -40,9 +36,8 @@ class Committer:
         after = before._replace(offset=offset, version=next_version(before.version))
         head = Head(after.version, after.offset, result.now_ms, after.partitions)
         changelog = Changelog(head, before.version, before.offset, result.writes)
-        self._transactions.begin()
         for message in messages:
-            self._transactions.send(message)
+            self._commits.send(message)
             reach(FaultPoint.IN_PRODUCE)
         reach(FaultPoint.AFTER_PRODUCE)
         self._state.store_changelog(changelog)
@@ -56,13 +51,10 @@ class Committer:
     def commit_position(self, position: Position) -> None:
         """Commit a position whose state is stored already, or that has none yet."""
         started = time.monotonic()
-        self._transactions.begin()
         self._commit(position)
         self.seconds += time.monotonic() - started
 
     def _commit(self, position: Position) -> None:
-        self._transactions.send_position(position)
-        reach(self._before_commit)
-        self._transactions.commit()
+        self._commits.commit({self._partition: position.stored()})
         self.committed = position
         reach(FaultPoint.AFTER_COMMIT)

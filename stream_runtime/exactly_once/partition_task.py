@@ -4,7 +4,7 @@ The committed state is defined in Kafka: the group's committed offset and its me
 crash at any point the committed state is the one before or the one after the transaction, because of the order of the
 steps:
 
-1. create the transactional producer, which fences an older attempt; only then read the committed position;
+1. open the commit protocol, which fences an older attempt; only then read the committed position;
 2. restore the local state to that version;
 3. for each chunk: fold it in memory and produce its messages;
 4. store its changelog;
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from cdc_common.messages.topics import partition_for
 from stream_runtime.exactly_once.chunks import ChunkSettings, chunks
 from stream_runtime.exactly_once.committer import Committer
-from stream_runtime.exactly_once.position import Position, check_topic
+from stream_runtime.exactly_once.position import Position, check_topic, decode
 from stream_runtime.exactly_once.report import NOTHING_DONE
 from stream_runtime.exactly_once.rest import NO_TIDYING, Tidying
 from stream_runtime.fault_points import FaultPoint, reach
@@ -68,11 +68,11 @@ class TaskSettings(NamedTuple):
 
 
 class NotOwnerError(Exception):
-    """Another process has committed since this one did: its producer is the newest."""
+    """Another process has committed since this one did: it owns the partition."""
 
 
 class PartitionTask:
-    """What a process keeps open of a source partition. After any exception it must be closed, and a new one opened."""
+    """The open task of a source partition in a process. After any exception it must be closed, and a new one opened."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class PartitionTask:
         settings: TaskSettings,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """Step 1 has begun: `resources` holds the producer that fences older attempts. wall_clock: in seconds."""
+        """Step 1 has begun: `resources` has fenced older attempts. wall_clock: in seconds."""
         reach(FaultPoint.AFTER_INIT)
         self._partition = partition
         self._resources = resources
@@ -89,7 +89,7 @@ class PartitionTask:
         self._settings = settings
         self._wall_clock = wall_clock
         self._faults = settings.faults
-        self._committer = Committer(resources)
+        self._committer = Committer(partition, resources)
 
     def process(self, records: Iterable[Record], processor: Processor[R], end: float = math.inf) -> Report:
         """Fold the records, in the order of their offsets, from the committed position on.
@@ -134,7 +134,7 @@ class PartitionTask:
         return report._replace(seconds=seconds, commit_seconds=self._committer.seconds, state=state)
 
     def state_bytes(self) -> int:
-        """What the local state takes on this machine."""
+        """The size of the local state on this machine."""
         return self._state.local.size()
 
     def close(self) -> None:
@@ -142,7 +142,8 @@ class PartitionTask:
 
     def _read_position(self) -> Position | None:
         """The end of step 1. NotOwnerError if it is not the position that this process has committed last."""
-        position = self._resources.read_position(self._partition)
+        stored = self._resources.commits.read()[self._partition]
+        position = None if stored is None else decode(stored.offset, stored.metadata, self._partition, self._faults)
         if self._committer.committed not in (None, position):
             raise NotOwnerError
         reach(FaultPoint.AFTER_POSITION)

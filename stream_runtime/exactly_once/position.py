@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_runtime.errors import check_format
+from stream_runtime.exactly_once.commits import StoredOffset
 from stream_runtime.exactly_once.rest import rest_from_json, rest_to_json
 from stream_runtime.records import Rest, SourcePartition, TopicShape
 
@@ -39,6 +40,10 @@ class Position(NamedTuple):
     """The number of the last version that changed more than times, and its time of messages (ms); None if it is not
     known.
     """
+
+    def stored(self) -> StoredOffset:
+        """The committed offset, with the other fields as its metadata."""
+        return StoredOffset(self.offset, encode(self))
 
 
 def encode(position: Position) -> str:

@@ -1,11 +1,11 @@
-"""The protocol of one source partition without a state: every message is transformed and sent exactly once.
+"""The protocol of a share without a state: every message is transformed and sent exactly once.
 
-The committed offset is the only state. After a crash at any point it is the one before or the one after the commit,
-because of the order of the steps:
+The committed offsets of its source partitions are the only state. After a crash at any point they are those before or
+those after the commit, because of the order of the steps:
 
-1. open the commit protocol, which fences an older attempt; only then read the committed offset;
-2. read from there on; then check that the topic is still the one that the offset is of (kafka.source_check);
-3. for each chunk: transform it in memory, and commit what came out together with the offset.
+1. open the commit protocol, which fences an older attempt; only then read the committed offsets;
+2. read from there on; then check that each topic is still the one that the offset is of (kafka.source_check);
+3. for each chunk of a partition: transform it in memory, and commit its messages together with the offset.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError
+from stream_runtime.exactly_once.chunks import ChunkSettings, chunks
+from stream_runtime.exactly_once.commits import StoredOffset
+from stream_runtime.exactly_once.committed import Committed, decode, encode
 from stream_runtime.exactly_once.report import NOTHING_DONE, Report
 from stream_runtime.fault_points import StatelessPoint, reach
+from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.records import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from stream_runtime.exactly_once.commits import Commits
-    from stream_runtime.exactly_once.committed import Committed
-    from stream_runtime.records import SourceRecord
+    from stream_runtime.records import SourcePartition, SourceRecord, TopicShape
 
 _IDLE_COMMIT_SECONDS = 10.0  # from one commit to the next of an offset that only markers have moved
 
@@ -32,10 +35,8 @@ _IDLE_COMMIT_SECONDS = 10.0  # from one commit to the next of an offset that onl
 class StatelessSettings(NamedTuple):
     """Settings of a task."""
 
-    chunk_bytes: int
-    """Bytes of keys and values that a commit has at most."""
-    chunk_messages: int
-    """Messages that a commit has at most."""
+    chunk: ChunkSettings
+    """How many messages a commit has at most."""
     refresh_seconds: float
     """The age of an offset that is committed again, so that it does not expire."""
 
@@ -51,55 +52,72 @@ class Transformed(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What was committed."""
+    """The outcome of processing messages."""
 
     report: Report = NOTHING_DONE
     error: CdcError | None = None
-    """What the message at the report's end has stopped with."""
+    """Why the message at the report's end cannot be processed."""
 
 
 class StatelessTask:
-    """What a process keeps open of a partition. After any exception it must be closed, and a new one opened.
-
-    offset: the committed one, or None. is_new: whether no message was sent yet, by any process.
-    """
+    """The open task of a share in a process. After any exception it must be closed, and a new one opened."""
 
     def __init__(
         self,
         commits: Commits,
         settings: StatelessSettings,
-        committed: Committed | None,
+        shapes: Mapping[SourcePartition, TopicShape],
+        faults: Faults = NEUTRAL_FAULTS,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """Step 1 is done."""
+        """Step 1: `commits` has fenced older attempts. shapes: those of the topics of the share's partitions, to which
+        their offsets are bound. CdcError if an offset is of a topic of another shape.
+        """
+        reach(StatelessPoint.TASK_FENCED)
         self._commits = commits
         self._settings = settings
+        self._shapes = shapes
         self._wall_clock = wall_clock
-        self._following: int | None = None
-        self.offset = None if committed is None else committed.offset
-        self.is_new = committed is None or not committed.sent
-        self._committed_at = 0.0 if committed is None else committed.at
+        self._following: dict[SourcePartition, int] = {}
+        self._committed: dict[SourcePartition, Committed] = {}
+        for partition, stored in commits.read().items():
+            if stored is not None:
+                self._committed[partition] = decode(
+                    stored.offset, stored.metadata, partition, shapes[partition], faults
+                )
+        reach(StatelessPoint.OFFSET_READ)
+
+    def offset(self, partition: SourcePartition) -> int | None:
+        """The committed offset."""
+        committed = self._committed.get(partition)
+        return None if committed is None else committed.offset
+
+    def is_new(self, partition: SourcePartition) -> bool:
+        """Whether no message of the partition was sent yet, by any process."""
+        committed = self._committed.get(partition)
+        return committed is None or not committed.sent
 
     def process(
         self,
+        partition: SourcePartition,
         records: Sequence[SourceRecord],
         following: int,
         transform: Callable[[Sequence[SourceRecord]], Transformed],
     ) -> Done:
-        """Step 3. The records are those from the offset on, and `following` is the offset after them.
+        """Step 3. The records are those of the partition from its offset on, and `following` is the offset after them.
 
         An error of `transform` is in the result, after all messages before it were committed. If a commit raises, it is
         not known whether it was done, which the next task sees.
         """
         started = time.monotonic()
         report = NOTHING_DONE
-        for chunk in _chunks(records, self._settings):
+        for chunk in chunks(records, self._settings.chunk):
             messages, error, native = transform(chunk)
             reach(StatelessPoint.TRANSFORMED)
             end = chunk[len(messages)].offset if error is not None else chunk[-1].offset + 1
             if messages:
                 is_last = error is None and chunk[-1] is records[-1]
-                self._commit(messages, max(end, following) if is_last else end)
+                self._commit(partition, messages, max(end, following) if is_last else end)
             report = report._replace(
                 first=report.first if report.chunks else chunk[0].offset,
                 end=end,
@@ -113,40 +131,32 @@ class StatelessTask:
                 return Done(report, error)
         return Done(report)
 
-    def rest(self, following: int | None) -> None:
+    def rest(self, partition: SourcePartition, following: int | None) -> None:
         """There is nothing to transform. Commits the offset at the partition's end if there is none yet or markers have
         moved it, and an offset that would expire. following: if there is news of it.
 
         Without an offset, the next task could not tell that messages were deleted before they were read.
         """
         if following is not None:
-            self._following = following
-        end = -1 if self._following is None else self._following
-        age = self._wall_clock() - self._committed_at
-        if end > (-1 if self.offset is None else self.offset) and age > _IDLE_COMMIT_SECONDS:
-            self._commit([], end)
-        elif self.offset is not None and age > self._settings.refresh_seconds:
-            self._commit([], self.offset)
+            self._following[partition] = following
+        end = self._following.get(partition, -1)
+        committed = self._committed.get(partition)
+        age = self._wall_clock() - (0.0 if committed is None else committed.at)
+        if end > (-1 if committed is None else committed.offset) and age > _IDLE_COMMIT_SECONDS:
+            self._commit(partition, [], end)
+        elif committed is not None and age > self._settings.refresh_seconds:
+            self._commit(partition, [], committed.offset)
 
     def close(self) -> None:
         self._commits.close()
 
-    def _commit(self, messages: Sequence[Message], offset: int) -> None:
-        now = self._wall_clock()
-        is_new = self.is_new and not messages
-        self._commits.commit(messages, offset, now, sent=not is_new)
-        self.offset, self.is_new, self._committed_at = offset, is_new, now
+    def _commit(self, partition: SourcePartition, messages: Sequence[Message], offset: int) -> None:
+        now, sent = self._wall_clock(), bool(messages) or not self.is_new(partition)
+        for message in messages:
+            self._commits.send(message)
+            reach(StatelessPoint.SOME_SENT)
+        reach(StatelessPoint.ALL_SENT)
+        metadata = encode(self._shapes[partition], now, sent=sent)
+        self._commits.commit({partition: StoredOffset(offset, metadata)})
+        self._committed[partition] = Committed(offset, now, sent)
         reach(StatelessPoint.CHUNK_COMMITTED)
-
-
-def _chunks(records: Sequence[SourceRecord], settings: StatelessSettings) -> Iterator[list[SourceRecord]]:
-    chunk: list[SourceRecord] = []
-    size = 0
-    for record in records:
-        chunk.append(record)
-        size += len(record.key or b"") + len(record.value or b"")
-        if len(chunk) >= settings.chunk_messages or size >= settings.chunk_bytes:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

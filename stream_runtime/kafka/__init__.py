@@ -8,7 +8,7 @@ from cdc_common.clients.kafka_errors import ProducerExpiredError
 from stream_runtime.kafka.clients import command_errors, driver_errors
 from stream_runtime.kafka.partition_reader import read_partition, read_raw
 from stream_runtime.kafka.positions import GroupPositions
-from stream_runtime.kafka.producer import PRODUCER_DEFAULTS, PartitionProducer, ProducerSettings, send_all
+from stream_runtime.kafka.producer import PRODUCER_DEFAULTS, FencingProducer, ProducerSettings, send_all
 from stream_runtime.kafka.raw_reader import RawReader, ReadBudget
 from stream_runtime.kafka.topic_reader import KafkaMessage, TopicReader
 from stream_runtime.kafka.topics import Topics
@@ -16,9 +16,9 @@ from stream_runtime.kafka.unread import Retention, read_timestamps
 
 __all__ = [
     "PRODUCER_DEFAULTS",
+    "FencingProducer",
     "GroupPositions",
     "KafkaMessage",
-    "PartitionProducer",
     "ProducerExpiredError",
     "ProducerSettings",
     "RawReader",

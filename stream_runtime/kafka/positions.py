@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
@@ -12,6 +12,7 @@ from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_admin import in_requests
 from cdc_common.clients.kafka_errors import kafka_error
 from cdc_common.errors.codes import CdcError
+from stream_runtime.exactly_once.commits import StoredOffset
 from stream_runtime.exactly_once.position import Position, decode
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka.clients import QUICK, TIMEOUT
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from cdc_common.settings import KafkaSettings
-
-
-class StoredOffset(NamedTuple):
-    """A committed offset, and the text that was committed beside it."""
-
-    offset: int
-    metadata: str
 
 
 class GroupPositions:
@@ -50,7 +44,7 @@ class GroupPositions:
     def stored(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, StoredOffset | None]:
         """The committed offsets, whoever has committed them; None if nothing is committed. KafkaException."""
         with self._renewed_after_failure():
-            return dict(map(_stored, _committed(self.consumer, partitions)))
+            return read_stored(self.consumer, partitions)
 
     def read(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, Position | None]:
         """The position of each source partition, None if nothing is committed.
@@ -86,6 +80,13 @@ class GroupPositions:
                 "enable.auto.commit": False,
             }
         )
+
+
+def read_stored(
+    consumer: Consumer, partitions: Collection[SourcePartition]
+) -> dict[SourcePartition, StoredOffset | None]:
+    """Read offsets as GroupPositions.stored does, for the group of a consumer."""
+    return dict(map(_stored, _committed(consumer, partitions)))
 
 
 def read_each_position(

@@ -1,4 +1,4 @@
-"""The transactional producers of source partitions, and sending without a transaction."""
+"""The transactional producers of shares and commands, and sending without a transaction."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_error_table import Kind
 from cdc_common.clients.kafka_errors import kafka_error, known_error
 from cdc_common.errors.codes import CdcError, Code
-from stream_runtime.exactly_once.position import Position, encode
 from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cdc_common.settings import KafkaSettings
+    from stream_runtime.exactly_once.commits import StoredOffset
+    from stream_runtime.exactly_once.position import Position
     from stream_runtime.records import Message, SourcePartition
 
 _BATCH_BYTES = 1_000_000
@@ -39,18 +40,19 @@ class ProducerSettings(NamedTuple):
 PRODUCER_DEFAULTS = ProducerSettings(60.0, 1_048_588)
 
 
-class PartitionProducer:
-    """The transactional producer of one source partition. Creating it fences the previous one, in any process."""
+class FencingProducer:
+    """A transactional producer. Creating it fences the previous one of the same name in the group, in any process."""
 
     def __init__(
         self,
         settings: KafkaSettings,
         group: str,
-        partition: SourcePartition,
+        name: str,
         consumer: Consumer,
         own: ProducerSettings = PRODUCER_DEFAULTS,
     ) -> None:
-        self._partition = partition
+        """name: of a share (Share.id), or of a command. consumer: one of the group."""
+        self._name = name
         self._consumer = consumer
         self._timeout = own.transaction_seconds
         self._begun = 0.0
@@ -59,7 +61,7 @@ class PartitionProducer:
             {
                 **client_config(settings),
                 **QUICK,
-                "transactional.id": f"{group}/{partition}",
+                "transactional.id": f"{group}/{name}",
                 "compression.type": "lz4",
                 "linger.ms": 5,
                 "queue.buffering.max.messages": 1_000_000,
@@ -109,23 +111,17 @@ class PartitionProducer:
             else:
                 return
 
-    def send_position(self, position: Position) -> None:
-        """Add the position to the transaction."""
-        self.send_positions({self._partition: position})
-
     def send_positions(self, positions: Mapping[SourcePartition, Position]) -> None:
-        """Add positions of several source partitions to the transaction. The others' producers are not fenced."""
-        self._send_offsets(
-            [TopicPartition(*each, position.offset, metadata=encode(position)) for each, position in positions.items()]
-        )
+        """Add positions to the transaction. This fences no producer of another name."""
+        self.send_offsets({partition: position.stored() for partition, position in positions.items()})
 
-    def send_offset(self, offset: int, metadata: str) -> None:
-        """Add an offset of the partition to the transaction, with metadata that is no Position."""
-        self._send_offsets([TopicPartition(*self._partition, offset, metadata=metadata)])
-
-    def _send_offsets(self, offsets: list[TopicPartition]) -> None:
+    def send_offsets(self, offsets: Mapping[SourcePartition, StoredOffset]) -> None:
+        """Add offsets to the transaction."""
+        sent = [
+            TopicPartition(*partition, stored.offset, metadata=stored.metadata) for partition, stored in offsets.items()
+        ]
         with self._explained(), _watched():
-            self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), TIMEOUT)
+            self._producer.send_offsets_to_transaction(sent, self._consumer.consumer_group_metadata(), TIMEOUT)
 
     def commit(self) -> None:
         """Commit messages and position. If this raises, a new producer and the committed position show the outcome.
@@ -153,9 +149,9 @@ class PartitionProducer:
         if known.kind is Kind.TOO_LARGE:
             return _refused_as_too_large(cause, known.fix)
         if known.kind is Kind.EXPIRED:
-            return kafka_error(f"Cannot continue the transactions of {self._partition}", cause)
+            return kafka_error(f"Cannot continue the transactions of {self._name}", cause)
         if time.monotonic() - self._begun > self._timeout:
-            return _expired(self._partition, time.monotonic() - self._begun, cause)
+            return _expired(self._name, time.monotonic() - self._begun, cause)
         return KafkaException(cause)
 
     def _first_error(self, error: KafkaError) -> KafkaError:
@@ -184,7 +180,7 @@ class PartitionProducer:
         return None
 
     def abandon(self) -> None:
-        """Abort the open transaction if that works now; the source partition's next producer aborts it in any case."""
+        """Abort the open transaction if that works now; the next producer of this name aborts it in any case."""
         try:
             self._producer.abort_transaction(5.0)
         except KafkaException:
@@ -215,7 +211,7 @@ def send_all(settings: KafkaSettings, messages: Iterable[Message]) -> None:
 @contextmanager
 def _watched() -> Iterator[None]:
     """Ends the process if librdkafka waits longer than its timeout, as it does when the coordinator's broker is killed.
-    The source partition's next task finds out the transaction's outcome.
+    The share's next task finds out the transaction's outcome.
     """
     faulthandler.dump_traceback_later(2 * TIMEOUT, exit=True, file=2)
     try:
@@ -233,10 +229,10 @@ def _refused_as_too_large(error: KafkaError, fix: str) -> CdcError:
     )
 
 
-def _expired(partition: SourcePartition, seconds: float, error: KafkaError) -> CdcError:
+def _expired(name: str, seconds: float, error: KafkaError) -> CdcError:
     return CdcError(
         Code.TRANSACTION_EXPIRED,
-        f"A transaction of {partition} was open for {seconds:.0f} s, and the brokers have aborted it: {error.str()}.",
+        f"A transaction of {name} was open for {seconds:.0f} s, and the brokers have aborted it: {error.str()}.",
         "It runs again. If that does not help, lower chunk_max_bytes and chunk_max_messages in the job's "
         "settings, or raise transaction_timeout_seconds.",
     )

@@ -11,18 +11,19 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from cdc_common.clients.kafka import LOGGED, client_config
 from cdc_common.clients.kafka_errors import is_transient, kafka_error
 from cdc_common.errors.codes import CdcError
-from stream_runtime.exactly_once.committed import Committed, decode
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka import driver_errors
 from stream_runtime.kafka.clients import QUICK, TIMEOUT
-from stream_runtime.records import SourcePartition, SourceRecord, TopicShape
+from stream_runtime.kafka.positions import read_stored
+from stream_runtime.records import SourcePartition, SourceRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from confluent_kafka import Message
 
     from cdc_common.settings import KafkaSettings
+    from stream_runtime.exactly_once.commits import StoredOffset
 
 _AT_ONCE = 1000
 _MEMORY = {
@@ -64,15 +65,10 @@ class SourceReader:
             }
         )
 
-    def committed(self, partition: SourcePartition, shape: TopicShape) -> Committed | None:
-        """Waits for the end of an open transaction. CdcError(TRANSFORM_SOURCE) if it is of a topic of another shape."""
-        with driver_errors(f"read the offset of {partition} of the group {self._group}"):
-            (found,) = self.consumer.committed([TopicPartition(*partition)], TIMEOUT)
-            if found.error is not None:
-                raise KafkaException(found.error)
-        if found.offset < 0:
-            return None
-        return decode(found.offset, found.metadata, partition, shape, self._faults)
+    def stored(self, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, StoredOffset | None]:
+        """The committed offsets. Waits for the end of open transactions."""
+        with driver_errors(f"read the offsets of the group {self._group}"):
+            return read_stored(self.consumer, partitions)
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         """The first available offset and the next one."""

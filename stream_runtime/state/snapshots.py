@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from stream_runtime.state.checkpoints import CheckpointStore, Manifest
     from stream_runtime.state.rocksdb import LocalCopy, LocalStore
 
-    Run: TypeAlias = "Callable[[Callable[[], None]], Future[None]]"
 
+Run: TypeAlias = "Callable[[Callable[[], None]], Future[None]]"
 _logger = structlog.get_logger(__name__)
 _CLEAN_UPS_IN_RETENTION = 10  # of changelogs, in the time that they are kept
 _UPLOADS_AT_ONCE = 2  # of a process; each has a file in memory

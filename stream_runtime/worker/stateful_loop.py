@@ -14,17 +14,13 @@ from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.chunks import ChunkSettings
 from stream_runtime.exactly_once.partition_task import NotOwnerError, PartitionTask, TaskSettings
 from stream_runtime.exactly_once.position import check_shape
-from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.fault_points import FaultPoint, reach
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
-from stream_runtime.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, RawReader, ReadBudget, Topics
+from stream_runtime.kafka import GroupPositions, RawReader, ReadBudget, Topics
 from stream_runtime.records import Share, SourcePartition, TopicShape, list_shares
-from stream_runtime.state.checkpoint_location import object_store, state_settings
-from stream_runtime.state.checkpointed_state import CheckpointedState
-from stream_runtime.state.checkpoints import CheckpointStore
-from stream_runtime.state.rocksdb import open_local_store
 from stream_runtime.state.snapshots import in_background
 from stream_runtime.worker.loop import LoopTask, WorkerLoop, poll_seconds
+from stream_runtime.worker.open_resources import Opening, open_resources
 from stream_runtime.worker.task import WorkerStatus
 
 if TYPE_CHECKING:
@@ -166,13 +162,7 @@ class StatefulLoop(WorkerLoop[StatefulPlan]):
         """A task that has fenced every other one of the partition."""
         settings, job = self._job.settings, self._job
         reach(FaultPoint.BEFORE_INIT)
-        limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
-        # The producer first: the position that is read afterwards includes the last commit of the former task.
-        producer = PartitionProducer(job.kafka, settings.group_id, partition, self._positions.consumer, limits)
-        checkpoints = CheckpointStore(object_store(settings), settings.group_id, partition, job.faults)
-        local = open_local_store(settings.state_directory / settings.group_id / str(partition))
-        state = CheckpointedState(local, checkpoints, state_settings(settings), in_background)
+        opening = Opening(job.faults, in_background)
+        resources = open_resources(job.kafka, settings, Share.of(partition), self._positions, opening)
         chunk = ChunkSettings(settings.chunk_max_bytes, settings.chunk_max_messages, _CHUNK_SECONDS)
-        return PartitionTask(
-            partition, Resources(producer, self._positions, state), TaskSettings(chunk, faults=job.faults)
-        )
+        return PartitionTask(partition, resources, TaskSettings(chunk, faults=job.faults))

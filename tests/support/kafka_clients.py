@@ -28,8 +28,8 @@ from schematizer.catalogue.outbox import OutboxMessage
 from schematizer.kafka import RegistrationTopic, SendError
 from schematizer.measures.offsets import Offsets, OffsetsError
 from stream_runtime.kafka import (
+    FencingProducer,
     GroupPositions,
-    PartitionProducer,
     RawReader,
     ReadBudget,
     TopicReader,
@@ -79,7 +79,7 @@ class Clients:
         self.keep(GroupPositions(self.settings, "g")).read([RAW])
 
     def transactional(self) -> None:
-        producer = self.keep(PartitionProducer(self.settings, "g", RAW, GroupPositions(self.settings, "g").consumer))
+        producer = self.keep(FencingProducer(self.settings, "g", str(RAW), GroupPositions(self.settings, "g").consumer))
         producer.begin()
         producer.send(Message(RAW.topic, 0, b"k", b"v"))
         producer.commit()

@@ -10,7 +10,7 @@ from stream_runtime.kafka import driver_errors
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stream_runtime.kafka.positions import StoredOffset
+    from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.records import SourcePartition
     from transformer.records import Definitions
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.errors import trace_of
-from stream_runtime.exactly_once.commits import KafkaCommits
+from stream_runtime.exactly_once.chunks import ChunkSettings
 from stream_runtime.exactly_once.stateless_task import Done, StatelessSettings, StatelessTask
 from stream_runtime.fault_points import StatelessPoint, reach
-from stream_runtime.kafka import PRODUCER_DEFAULTS, PartitionProducer, Topics, read_partition
+from stream_runtime.kafka import PRODUCER_DEFAULTS, Topics, read_partition
+from stream_runtime.kafka.commits import KafkaCommits
 from stream_runtime.kafka.source_check import check_sources
 from stream_runtime.kafka.source_reader import SourceReader
 from transformer.catalogue import open_catalogue
@@ -57,9 +59,8 @@ class OpenStreams:
         self._open: dict[Share, _Open] = {}
         self._checked: dict[Share, set[SourcePartition]] = {}
         settings = definitions.settings
-        self._settings = StatelessSettings(
-            settings.chunk_max_bytes, settings.chunk_max_messages, settings.offset_refresh_hours * 3600
-        )
+        chunk = ChunkSettings(settings.chunk_max_bytes, settings.chunk_max_messages, math.inf)
+        self._settings = StatelessSettings(chunk, settings.offset_refresh_hours * 3600)
         self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
 
     @property
@@ -89,12 +90,11 @@ class OpenStreams:
         reader = self._reader(transformer)
         reach(StatelessPoint.TASK_OPENING)
         group = self._definitions.group(transformer)
-        producer = PartitionProducer(self._definitions.kafka, group, source, reader.consumer, self._limits)
-        reach(StatelessPoint.TASK_FENCED)
-        committed = reader.committed(source, stream.shape)
-        reach(StatelessPoint.OFFSET_READ)
-        task = StatelessTask(KafkaCommits(producer, stream.shape), self._settings, committed)
-        reader.add(source, task.offset)
+        commits = KafkaCommits(
+            self._definitions.kafka, group, share, reader, self._limits, before_commit=StatelessPoint.OFFSET_SENT
+        )
+        task = StatelessTask(commits, self._settings, {source: stream.shape}, STREAM_FAULTS)
+        reader.add(source, task.offset(source))
         self._open[share] = _Open(stream, transformer, task, routes)
 
     def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
@@ -113,13 +113,13 @@ class OpenStreams:
         """Step 3."""
         opened = self._open[share]
         if not records:
-            opened.task.rest(following)
+            opened.task.rest(share.partition, following)
             return Done()
         assert following is not None
         checked = self._checked.setdefault(share, set())
 
         def check_target(target: SourcePartition) -> None:
-            if opened.task.is_new and target not in checked:
+            if opened.task.is_new(share.partition) and target not in checked:
                 if self._has_had_messages(target):
                     group = self._definitions.group(opened.transformer)
                     raise published_already(group, share.partition, target.topic)
@@ -128,7 +128,7 @@ class OpenStreams:
         def transform(chunk: Sequence[SourceRecord]) -> Transformed:
             return opened.routes.transform_chunk(chunk, share.partition.partition, check_target)
 
-        return opened.task.process(records, following, transform)
+        return opened.task.process(share.partition, records, following, transform)
 
     def close(self, share: Share) -> None:
         """A failure to close concerns this share only, which is opened from its committed offset next time."""

@@ -11,18 +11,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dev.verify.chaos.matrix import Action
+from materializer.errors import RAW_FAULTS
+from stream_runtime.exactly_once.position import decode
 from stream_runtime.fault_points import FaultPoint, Point, StatelessPoint, reach
-from stream_runtime.kafka import GroupPositions, PartitionProducer, producer
+from stream_runtime.kafka import FencingProducer, GroupPositions, producer
 from stream_runtime.state import checkpoints
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.versions import sequence
 from tests.support.materializer.protocol_run import BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from materializer.records import RawPartition
-    from stream_runtime.exactly_once.position import Position
+    from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.state.changelog import Changelog
 
 
@@ -34,14 +36,14 @@ class Mutant(NamedTuple):
     scenario: str = "fresh"
 
 
-def seed_position_first(method: str = "send_position", sent: Point = FaultPoint.AFTER_SEND_OFFSETS) -> None:
-    """The position is committed in a transaction of its own, before the messages. `method` sends it."""
-    send, send_position = PartitionProducer.send, getattr(PartitionProducer, method)
-    commit, begin = PartitionProducer.commit, PartitionProducer.begin
+def seed_position_first(sent: Point = FaultPoint.AFTER_SEND_OFFSETS) -> None:
+    """The position is committed in a transaction of its own, before the messages."""
+    send, send_position = FencingProducer.send, FencingProducer.send_offsets
+    commit, begin = FencingProducer.commit, FencingProducer.begin
     held: list[tuple[Any, ...]] = []
 
-    def position_first(self: PartitionProducer, *position: object) -> None:
-        send_position(self, *position)
+    def position_first(self: FencingProducer, offsets: Mapping[RawPartition, StoredOffset]) -> None:
+        send_position(self, offsets)
         commit(self)
         begin(self)
         reach(sent)
@@ -49,23 +51,23 @@ def seed_position_first(method: str = "send_position", sent: Point = FaultPoint.
             send(self, *message)
         held.clear()
 
-    _patch(PartitionProducer, send=lambda _self, *message: held.append(message), **{method: position_first})
+    _patch(FencingProducer, send=lambda _self, *message: held.append(message), send_offsets=position_first)
 
 
-def seed_position_last(method: str = "send_position", committed: Point = FaultPoint.AFTER_COMMIT) -> None:
-    """The messages are committed in a transaction of their own, before the position. `method` sends it."""
-    send_position = getattr(PartitionProducer, method)
-    commit, begin = PartitionProducer.commit, PartitionProducer.begin
-    held: list[tuple[object, ...]] = []
+def seed_position_last(committed: Point = FaultPoint.AFTER_COMMIT) -> None:
+    """The messages are committed in a transaction of their own, before the position."""
+    send_position = FencingProducer.send_offsets
+    commit, begin = FencingProducer.commit, FencingProducer.begin
+    held: list[tuple[Any, ...]] = []
 
-    def position_last(self: PartitionProducer) -> None:
+    def position_last(self: FencingProducer) -> None:
         commit(self)
         reach(committed)
         begin(self)
         send_position(self, *held.pop())
         commit(self)
 
-    _patch(PartitionProducer, commit=position_last, **{method: lambda _self, *position: held.append(position)})
+    _patch(FencingProducer, commit=position_last, send_offsets=lambda _self, *position: held.append(position))
 
 
 def seed_no_fence() -> None:
@@ -76,17 +78,17 @@ def seed_no_fence() -> None:
 
 def seed_changelog_last() -> None:
     """A changelog is stored when its version is committed already."""
-    write, commit = CheckpointStore.write_changelog, PartitionProducer.commit
+    write, commit = CheckpointStore.write_changelog, FencingProducer.commit
     held: list[tuple[CheckpointStore, Changelog]] = []
 
-    def commit_first(self: PartitionProducer) -> None:
+    def commit_first(self: FencingProducer) -> None:
         commit(self)
         reach(FaultPoint.AFTER_COMMIT)
         while held:
             write(*held.pop())
 
     _patch(CheckpointStore, write_changelog=lambda self, entry: held.append((self, entry)))
-    _patch(PartitionProducer, commit=commit_first)
+    _patch(FencingProducer, commit=commit_first)
 
 
 def seed_changelog_ignored() -> None:
@@ -106,15 +108,20 @@ def seed_clean_up_too_much() -> None:
 
 def seed_offsets_of_the_driver() -> None:
     """A task uses the offset that its batch begins with, not the group's."""
-    read = GroupPositions.read
+    read = GroupPositions.stored
 
     def start_of_batch(
         self: GroupPositions, partitions: Collection[RawPartition]
-    ) -> dict[RawPartition, Position | None]:
+    ) -> dict[RawPartition, StoredOffset | None]:
         found = read(self, partitions)
-        return {where: at and at._replace(offset=at.offset // BATCH * BATCH) for where, at in found.items()}
+        return {where: at and _at_batch_start(where, at) for where, at in found.items()}
 
-    _patch(GroupPositions, read=start_of_batch)
+    _patch(GroupPositions, stored=start_of_batch)
+
+
+def _at_batch_start(where: RawPartition, stored: StoredOffset) -> StoredOffset:
+    position = decode(stored.offset, stored.metadata, where, RAW_FAULTS)
+    return position._replace(offset=position.offset // BATCH * BATCH).stored()
 
 
 MUTANTS = (
@@ -134,13 +141,13 @@ MOVE_MUTANTS = tuple(each._replace(scenario="move") for each in MUTANTS[:3])
 TRANSFORM_MUTANTS = (
     Mutant(
         "the offset before the messages",
-        partial(seed_position_first, "send_offset", StatelessPoint.OFFSET_SENT),
+        partial(seed_position_first, StatelessPoint.OFFSET_SENT),
         StatelessPoint.OFFSET_SENT,
         Action.KILL,
     ),
     Mutant(
         "the offset after the messages",
-        partial(seed_position_last, "send_offset", StatelessPoint.CHUNK_COMMITTED),
+        partial(seed_position_last, StatelessPoint.CHUNK_COMMITTED),
         StatelessPoint.CHUNK_COMMITTED,
         Action.KILL,
     ),

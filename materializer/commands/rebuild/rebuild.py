@@ -22,7 +22,7 @@ from materializer.planning.topic_finder import topics_of_table
 from materializer.rows.keys import FLOOR
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.fault_points import reach
-from stream_runtime.kafka import GroupPositions, PartitionProducer, Topics
+from stream_runtime.kafka import FencingProducer, GroupPositions, Topics
 from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.checkpoints import CheckpointStore
@@ -114,13 +114,13 @@ class Rebuild:
                 )
                 producer = self._fence(raw_partition)
                 producer.begin()
-                producer.send_position(position)
+                producer.send_positions({raw_partition: position})
                 producer.commit()
             marked[raw_partition] = position
             reach(RebuildPoint.POSITION_MARKED)
         return marked
 
-    def _delete_rows(self, lock: PartitionProducer) -> int:
+    def _delete_rows(self, lock: FencingProducer) -> int:
         """Send a `d` for each row that readers of the change topics have. The largest row_sequence of these."""
         deleter = RowDeleter(self._settings, self._schemas, lock)
         largest = 0
@@ -130,7 +130,7 @@ class Rebuild:
             self._say(f"{topic}: {deleted.rows} rows deleted")
         return largest
 
-    def _resolve_dead_letters(self, lock: PartitionProducer) -> None:
+    def _resolve_dead_letters(self, lock: FencingProducer) -> None:
         """Cassandra's rebuild brings the rows that these messages lack."""
         letters = unresolved_dead_letters(self._kafka, self._name)
         if not letters:
@@ -150,8 +150,8 @@ class Rebuild:
         writes = {FLOOR: floor.to_bytes(8, "big")}
         self._checkpoints(raw_partition).write_changelog(Changelog(head, NOTHING, position.offset, writes))
 
-    def _fence(self, raw_partition: RawPartition) -> PartitionProducer:
-        return PartitionProducer(self._kafka, self._group, raw_partition, self._group_positions.consumer)
+    def _fence(self, raw_partition: RawPartition) -> FencingProducer:
+        return FencingProducer(self._kafka, self._group, str(raw_partition), self._group_positions.consumer)
 
     def _checkpoints(self, raw_partition: RawPartition) -> CheckpointStore:
         return CheckpointStore(self._store, self._group, raw_partition, RAW_FAULTS)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from materializer.settings import Settings
-    from stream_runtime.kafka import PartitionProducer
+    from stream_runtime.kafka import FencingProducer
 
 _ROWS_PER_TRANSACTION = 1000
 _KEY = b"k"  # prefix of a change's key: keys begin with 0x00, which the state store uses itself
@@ -60,7 +60,7 @@ class DeletedRows(NamedTuple):
 class RowDeleter:
     """Sends the deletions with `producer`, in transactions of 1,000 rows."""
 
-    def __init__(self, settings: Settings, schemas: Schemas, producer: PartitionProducer) -> None:
+    def __init__(self, settings: Settings, schemas: Schemas, producer: FencingProducer) -> None:
         self._settings = settings
         self._schemas = schemas
         self._producer = producer

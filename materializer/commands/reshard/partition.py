@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError, Code
 from materializer.commands.reshard.redistribute import is_settled
+from materializer.errors import RAW_FAULTS
 from materializer.fault_points import ReshardPoint
 from materializer.records import RawPartition, RawRecord
 from materializer.worker.wiring import open_resources, task_settings
 from stream_runtime.exactly_once.committer import Committer
+from stream_runtime.exactly_once.position import decode
 from stream_runtime.state.versions import NOTHING
 
 if TYPE_CHECKING:
@@ -45,18 +47,14 @@ class ReshardedPartition:
     ) -> None:
         self.position = position
         self._raw_partition = raw_partition
-        self._resources = resources
         self._state = resources.state
         self._settings = settings
-        self._committer = Committer(resources, ReshardPoint.IN_FOLD)
+        self._committer = Committer(raw_partition, resources)
         self._state.restore_to(position.version)
 
     def commit_position(self, position: Position) -> None:
         """Commit a position whose state is the present one."""
-        transactions = self._resources.transactions
-        transactions.begin()
-        transactions.send_position(position)
-        transactions.commit()
+        self._committer.commit_position(position)
         self.position = position
 
     def fold(self, found: Sequence[RawMessageAt], processor: RawProcessor) -> int:
@@ -108,9 +106,11 @@ def opened(
 
     begun: the position as this step leaves it, whatever the version: an earlier try of the step may have got there.
     """
-    resources = open_resources(plan, raw_partition)
+    resources = open_resources(plan, raw_partition, before_commit=ReshardPoint.IN_FOLD)
     try:
-        position = resources.read_position(raw_partition) or expected._replace(offset=0, version=NOTHING)
+        stored = resources.commits.read()[raw_partition]
+        found = None if stored is None else decode(stored.offset, stored.metadata, raw_partition, RAW_FAULTS)
+        position = found or expected._replace(offset=0, version=NOTHING)
         if position != expected and position._replace(version=begun.version) != begun:
             raise overtaken(raw_partition)
         yield ReshardedPartition(raw_partition, resources, task_settings(plan.materializer), position)

@@ -31,10 +31,10 @@ from materializer.errors import RAW_FAULTS
 from materializer.fault_points import ReshardPoint
 from materializer.records import RawPartition
 from materializer.rows.catalog import SchemaId
-from materializer.worker.wiring import state_folder
 from stream_runtime.fault_points import reach
-from stream_runtime.kafka import GroupPositions, PartitionProducer
+from stream_runtime.kafka import FencingProducer, GroupPositions
 from stream_runtime.state.versions import sequence
+from stream_runtime.worker.open_resources import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ class Reshard:
         schemas = {known.schema for known in facts if known.schema is not None}
         return Times(now_ms, now_ms - reorder_ms), max(schemas, key=order.index, default=None)
 
-    def _switch(self, lock: PartitionProducer, survey: Survey, marked: Mapping[int, Position]) -> None:
+    def _switch(self, lock: FencingProducer, survey: Survey, marked: Mapping[int, Position]) -> None:
         """Store the states of all targets, then commit them in one transaction."""
         topic = survey.topic
         versions = self._store_targets(topic, marked)
@@ -206,7 +206,7 @@ class Reshard:
         self._say(f"{survey.topic.name}: backlog folded: {messages} messages, {changes} changes")
         return positions
 
-    def _finish(self, lock: PartitionProducer, survey: Survey, positions: Mapping[int, Position]) -> None:
+    def _finish(self, lock: FencingProducer, survey: Survey, positions: Mapping[int, Position]) -> None:
         """Remove the marks."""
         topic, done = survey.topic, {}
         for number, position in positions.items():
@@ -219,7 +219,7 @@ class Reshard:
         self._say(f"{topic.name}: done; {next_step}")
 
     def _commit_all(
-        self, lock: PartitionProducer, topic: RawTopic, before: Mapping[int, Position], after: Mapping[int, Position]
+        self, lock: FencingProducer, topic: RawTopic, before: Mapping[int, Position], after: Mapping[int, Position]
     ) -> None:
         """Commit the positions of all partitions in one transaction. Their marks stop all other commits."""
         raw_partitions = [topic.raw_partition(number) for number in topic.bounds]
@@ -231,8 +231,8 @@ class Reshard:
         reach(ReshardPoint.IN_COMMIT)
         lock.commit()
 
-    def _fence(self, raw_partition: RawPartition) -> PartitionProducer:
-        return PartitionProducer(self._plan.kafka, self._group, raw_partition, self._group_positions.consumer)
+    def _fence(self, raw_partition: RawPartition) -> FencingProducer:
+        return FencingProducer(self._plan.kafka, self._group, str(raw_partition), self._group_positions.consumer)
 
 
 def _backlog_start(marked: Mapping[int, Position], number: int) -> int:

@@ -16,7 +16,6 @@ from materializer.commands.reshard.redistribute import Redistribution, read_fact
 from materializer.errors import RAW_FAULTS
 from materializer.fault_points import ReshardPoint
 from materializer.records import RawPartition
-from materializer.worker.wiring import state_folder
 from stream_runtime.fault_points import reach
 from stream_runtime.state.bulk_load import BulkLoad
 from stream_runtime.state.changelog import Head
@@ -25,6 +24,7 @@ from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.restore import restore
 from stream_runtime.state.rocksdb import open_local_store
 from stream_runtime.state.versions import next_version, sequence
+from stream_runtime.worker.open_resources import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -34,7 +34,7 @@ from dev.local_stack.process.network import free_ports
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.programs import materializer
 from materializer.records import RawPartition
-from stream_runtime.kafka import GroupPositions, PartitionProducer
+from stream_runtime.kafka import FencingProducer, GroupPositions
 from tests.support.http_get import get
 from tests.support.materializer.failing_run import FILE, TABLE
 from tests.support.materializer.raw_builder import TABLE as ORDERS
@@ -181,7 +181,7 @@ class EightTables:
         for file in local.glob("slot-*/db/*"):
             file.unlink(missing_ok=True)
         consumer = GroupPositions(self._kafka, self.prefix).consumer
-        PartitionProducer(self._kafka, self.prefix, self.raw(name), consumer)
+        FencingProducer(self._kafka, self.prefix, str(self.raw(name)), consumer)
 
     def repair_three(self) -> None:
         """Remove the three causes."""

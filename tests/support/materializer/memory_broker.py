@@ -1,47 +1,49 @@
-"""The transactions of one raw partition, in memory."""
+"""The commits of one raw partition, in memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition
+from stream_runtime.exactly_once.position import Position, decode
+from stream_runtime.fault_points import FaultPoint, reach
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
 
-    from stream_runtime.exactly_once.position import Position
+    from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.records import Message
 
 PARTITION = RawPartition("raw", 0)
 
 
 class MemoryBroker:
-    """`messages`: what is committed; `position`: what is committed with it; `offsets`: of all positions so far."""
+    """stream_runtime.exactly_once.commits.Commits, which fences nobody."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
+        """The committed messages."""
         self.position: Position | None = None
+        """The committed position."""
         self.offsets: list[int] = []
+        """The offsets of all committed positions."""
         self._open: list[Message] = []
-        self._sent: Position | None = None
 
-    def begin(self) -> None:
-        self._open, self._sent = [], None
+    def read(self) -> Mapping[RawPartition, StoredOffset | None]:
+        self._open = []
+        return {PARTITION: None if self.position is None else self.position.stored()}
 
     def send(self, message: Message) -> None:
         self._open.append(message)
 
-    def send_position(self, position: Position) -> None:
-        self._sent = position
-
-    def commit(self) -> None:
-        assert self._sent is not None
+    def commit(self, offsets: Mapping[RawPartition, StoredOffset]) -> None:
+        reach(FaultPoint.AFTER_SEND_OFFSETS)
+        stored = offsets[PARTITION]
+        self.position = decode(stored.offset, stored.metadata, PARTITION, RAW_FAULTS)
         self.messages += self._open
-        self.position = self._sent
-        self.offsets.append(self._sent.offset)
+        self.offsets.append(stored.offset)
+        self._open = []
 
-    def abandon(self) -> None:
-        self._open, self._sent = [], None
-
-    def read(self, _partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
-        return {PARTITION: self.position}
+    def close(self) -> None:
+        self._open = []

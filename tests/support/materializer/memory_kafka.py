@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from materializer.errors import RAW_FAULTS
 from materializer.records import RawPartition, RawRecord
-from stream_runtime.exactly_once.position import Position
+from stream_runtime.exactly_once.position import Position, decode
 from stream_runtime.records import Message, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import pytest
+
+    from stream_runtime.exactly_once.commits import StoredOffset
 
 
 class FencedError(Exception):
@@ -33,8 +36,8 @@ class MemoryKafka:
         self._now = itertools.count(1_700_000_000_000)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        for module in ("commands.reshard.reshard", "worker.wiring"):
-            patch.setattr(f"materializer.{module}.PartitionProducer", self.producer)
+        for module in ("materializer.commands.reshard.reshard", "stream_runtime.kafka.commits"):
+            patch.setattr(f"{module}.FencingProducer", self.producer)
         for module in ("commands.reshard.folds", "commands.reshard.survey", "commands.reshard.backlog"):
             patch.setattr(f"materializer.{module}.read_raw", self.read_raw)
         patch.setattr("materializer.commands.reshard.reshard.GroupPositions", lambda *_: self)
@@ -58,6 +61,9 @@ class MemoryKafka:
     def read(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
         return {each: self.positions.get(each) for each in partitions}
 
+    def stored(self, partitions: Collection[RawPartition]) -> dict[RawPartition, StoredOffset | None]:
+        return {each: position and position.stored() for each, position in self.read(partitions).items()}
+
     # stream_runtime.kafka.Topics
     def partition_counts(self) -> dict[str, int]:
         return {self.topic: len(self.raw)}
@@ -78,9 +84,9 @@ class _Open(NamedTuple):
 
 
 class MemoryProducer:
-    """stream_runtime.kafka.PartitionProducer."""
+    """stream_runtime.kafka.FencingProducer."""
 
-    def __init__(self, kafka: MemoryKafka, name: Any) -> None:  # noqa: ANN401 - a raw partition, or what is like one
+    def __init__(self, kafka: MemoryKafka, name: object) -> None:
         self.name = name
         self._kafka = kafka
         self._open: _Open | None = None
@@ -93,12 +99,14 @@ class MemoryProducer:
         assert self._open is not None
         self._open.messages.append(message)
 
-    def send_position(self, position: Position) -> None:
-        self.send_positions({self.name: position})
-
     def send_positions(self, positions: Mapping[RawPartition, Position]) -> None:
         assert self._open is not None
         self._open.positions.update(positions)
+
+    def send_offsets(self, offsets: Mapping[RawPartition, StoredOffset]) -> None:
+        self.send_positions(
+            {each: decode(stored.offset, stored.metadata, each, RAW_FAULTS) for each, stored in offsets.items()}
+        )
 
     def commit(self) -> None:
         if not self._kafka.owns(self):

@@ -40,4 +40,4 @@ POINTS = [
 def open_task(broker: MemoryBroker, folder: Path, settings: TaskSettings = TASK) -> PartitionTask:
     checkpoints = CheckpointStore(ObjectStore(str(folder / "checkpoint")), "group", PARTITION)
     state = CheckpointedState(open_local_store(folder / "state"), checkpoints, STATE)
-    return PartitionTask(PARTITION, Resources(broker, broker, state), settings)
+    return PartitionTask(PARTITION, Resources(broker, state), settings)

@@ -21,12 +21,14 @@ from materializer.output.dead_letters import unresolved_dead_letters
 from materializer.records import RawPartition
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault
-from stream_runtime.kafka import PartitionProducer, command_errors
+from stream_runtime.kafka import FencingProducer, command_errors
 from tests.support.materializer.raw_builder import int_bytes
 from tests.support.materializer.reshard_run import Run, in_child
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dev.local_stack.servers.kafka import KafkaBroker
     from stream_runtime.exactly_once.position import Position
 
@@ -188,12 +190,12 @@ def test_a_task_that_takes_over_a_partition_before_its_mark_stops_the_command(
     run.send(40, RAW_PARTITIONS)
     plan = PatientPlanner(run.job.settings, run.job.registry).plan_batch()
 
-    def overtaken(producer: PartitionProducer, position: Position) -> None:
+    def overtaken(producer: FencingProducer, positions: Mapping[RawPartition, Position]) -> None:
         monkeypatch.undo()
         assert run_task(plan, run.job.raw, run.records(RAW_PARTITIONS)[0]).error is None
-        producer.send_position(position)
+        producer.send_positions(positions)
 
-    monkeypatch.setattr(PartitionProducer, "send_position", overtaken)
+    monkeypatch.setattr(FencingProducer, "send_positions", overtaken)
     with pytest.raises(CdcError) as caught:
         rebuild(run.job)
     assert caught.value.code is Code.STATE_MISMATCH

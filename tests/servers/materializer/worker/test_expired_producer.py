@@ -14,7 +14,7 @@ from dev.local_stack.servers.choice import kafka_broker
 from dev.verify.chaos.matrix import make_setup, produce
 from materializer.worker.open_partitions import OpenPartitions
 from stream_runtime.exactly_once.position import Position
-from stream_runtime.kafka import GroupPositions, PartitionProducer, ProducerExpiredError, driver_errors
+from stream_runtime.kafka import FencingProducer, GroupPositions, ProducerExpiredError, driver_errors
 from stream_runtime.records import Message
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_a_task_whose_producer_has_expired_goes_on_without_a_stop(setup: Setup) 
 
 
 @pytest.fixture
-def first(setup: Setup) -> Iterator[PartitionProducer]:
+def first(setup: Setup) -> Iterator[FencingProducer]:
     """A producer with an open transaction."""
     producer = new_producer(setup)
     producer.begin()
@@ -71,14 +71,14 @@ def first(setup: Setup) -> Iterator[PartitionProducer]:
     producer.abandon()
 
 
-def new_producer(setup: Setup) -> PartitionProducer:
+def new_producer(setup: Setup) -> FencingProducer:
     kafka = setup.plan().kafka
-    return PartitionProducer(kafka, setup.prefix, setup.raw, GroupPositions(kafka, setup.prefix).consumer)
+    return FencingProducer(kafka, setup.prefix, str(setup.raw), GroupPositions(kafka, setup.prefix).consumer)
 
 
-def commit(producer: PartitionProducer) -> None:
+def commit(setup: Setup, producer: FencingProducer) -> None:
     with driver_errors("commit"):
-        producer.send_position(Position(1, "", 1))
+        producer.send_positions({setup.raw: Position(1, "", 1)})
         producer.commit()
 
 
@@ -86,31 +86,31 @@ def message(setup: Setup) -> Message:
     return Message(setup.changes, 0, b"key", b"value")
 
 
-def test_a_real_owner_ends_the_old_attempt(setup: Setup, first: PartitionProducer) -> None:
+def test_a_real_owner_ends_the_old_attempt(setup: Setup, first: FencingProducer) -> None:
     second = new_producer(setup)
     with pytest.raises(CdcError, match="a newer producer has taken over") as raised:
-        commit(first)
+        commit(setup, first)
     assert raised.value.code is Code.KAFKA_REFUSED
     assert not isinstance(raised.value, ProducerExpiredError)
     second.begin()
-    second.send_position(Position(2, "", 1))
+    second.send_positions({setup.raw: Position(2, "", 1)})
     second.commit()
 
 
 def test_an_old_attempt_whose_id_was_forgotten_cannot_commit_beside_the_new_owner(
-    setup: Setup, first: PartitionProducer
+    setup: Setup, first: FencingProducer
 ) -> None:
     """The id expires, and a new owner takes it: the old attempt has no way back but a producer of its own."""
-    first.send_position(Position(1, "", 1))
+    first.send_positions({setup.raw: Position(1, "", 1)})
     first.commit()
     time.sleep(IDLE_SECONDS)
     second = new_producer(setup)
     second.begin()
-    second.send_position(Position(2, "", 1))
+    second.send_positions({setup.raw: Position(2, "", 1)})
     first.begin()
     first.send(message(setup))
     with pytest.raises((CdcError, KafkaException)):
-        first.send_position(Position(3, "", 1))
+        first.send_positions({setup.raw: Position(3, "", 1)})
     second.commit()
     kafka = setup.plan().kafka
     position = GroupPositions(kafka, setup.prefix).read([setup.raw])[setup.raw]

@@ -21,8 +21,8 @@ from publisher.kafka.sender import Sender
 from publisher.kafka.unread import GroupReader
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.kafka import (
+    FencingProducer,
     GroupPositions,
-    PartitionProducer,
     RawReader,
     ReadBudget,
     TopicReader,
@@ -61,8 +61,8 @@ def delete_topic(settings: KafkaSettings, name: str) -> None:
     admin.delete_topics([name])[name].result()
 
 
-def open_producer(settings: KafkaSettings, group: str, raw: RawPartition) -> PartitionProducer:
-    return PartitionProducer(settings, group, raw, GroupPositions(settings, group).consumer)
+def open_producer(settings: KafkaSettings, group: str, raw: RawPartition) -> FencingProducer:
+    return FencingProducer(settings, group, str(raw), GroupPositions(settings, group).consumer)
 
 
 class TestWithoutRights:
@@ -126,7 +126,7 @@ class TestTopics:
         producer = open_producer(settings, topic_prefix, raw)
         producer.begin()
         producer.send(Message(topic_prefix, 0, b"k", b"v"))
-        producer.send_position(Position(1, "", 1))
+        producer.send_positions({raw: Position(1, "", 1)})
         producer.commit()
         delete_topic(settings, topic_prefix)
         found = [error_of(lambda: Topics(settings).shapes([topic_prefix]))]
@@ -247,5 +247,5 @@ def check_while_it_moves(first: KafkaBroker, alone: Setup) -> None:
 def commit_once(settings: KafkaSettings, group: str, raw: RawPartition) -> None:
     producer = open_producer(settings, group, raw)
     producer.begin()
-    producer.send_position(Position(1, "", 1))
+    producer.send_positions({raw: Position(1, "", 1)})
     producer.commit()

@@ -106,7 +106,7 @@ class Partition:
     def _open_task(self) -> PartitionTask:
         checkpoints = CheckpointStore(ObjectStore(str(self._folder / "checkpoint")), "group", PARTITION)
         state = CheckpointedState(open_local_store(self._folder / "state"), checkpoints, state_settings(self.settings))
-        resources = Resources(self.broker, self.broker, state)
+        resources = Resources(self.broker, state)
         return PartitionTask(PARTITION, resources, task_settings(self.settings), lambda: self.worker_second)
 
 

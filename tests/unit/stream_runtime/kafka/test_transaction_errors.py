@@ -12,7 +12,7 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.exactly_once.position import Position
-from stream_runtime.kafka import PartitionProducer
+from stream_runtime.kafka import FencingProducer
 from stream_runtime.records import Message
 from tests.support.mock_brokers import ADD_OFFSETS_TO_TXN, END_TXN, PRODUCE, MockBroker, mock_broker
 
@@ -34,21 +34,21 @@ def broker() -> Iterator[MockBroker]:
 
 
 @pytest.fixture
-def producer(broker: MockBroker) -> Iterator[PartitionProducer]:
+def producer(broker: MockBroker) -> Iterator[FencingProducer]:
     consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "g"})
-    producer = PartitionProducer(KafkaSettings(bootstrap_servers=broker.servers), "g", RAW, consumer)
+    producer = FencingProducer(KafkaSettings(bootstrap_servers=broker.servers), "g", str(RAW), consumer)
     producer.begin()
     yield producer
     producer.abandon()
     consumer.close()
 
 
-def send(producer: PartitionProducer) -> None:
+def send(producer: FencingProducer) -> None:
     producer.send(Message(TOPIC, 0, b"key", b"value"))
 
 
 def test_a_refused_message_is_named_if_it_is_refused_while_the_position_is_sent(
-    broker: MockBroker, producer: PartitionProducer
+    broker: MockBroker, producer: FencingProducer
 ) -> None:
     send(producer)
     producer._producer.flush(10)  # registers the partition, so that the next message waits for no other request
@@ -56,32 +56,32 @@ def test_a_refused_message_is_named_if_it_is_refused_while_the_position_is_sent(
     broker.answer(PRODUCE, REFUSED, 500)
     send(producer)
     with pytest.raises(CdcError, match=f"ProduceRequest for {TOPIC}.*Message size too large") as caught:
-        producer.send_position(POSITION)
+        producer.send_positions({RAW: POSITION})
     assert caught.value.code is Code.MESSAGE_TOO_LARGE
     assert isinstance(caught.value.__cause__, KafkaException)
     assert caught.value.__cause__.args[0].code() == KafkaError._STATE  # what librdkafka says of the position
 
 
 def test_a_refused_message_is_named_if_it_is_refused_during_the_commit(
-    broker: MockBroker, producer: PartitionProducer
+    broker: MockBroker, producer: FencingProducer
 ) -> None:
     broker.answer(PRODUCE, REFUSED, 3000)  # after the position is sent, also on a busy machine
     send(producer)
-    producer.send_position(POSITION)
+    producer.send_positions({RAW: POSITION})
     with pytest.raises(CdcError, match="Message size too large") as caught:
         producer.commit()
     assert caught.value.code is Code.MESSAGE_TOO_LARGE
 
 
-def test_an_error_that_has_no_other_cause_remains(broker: MockBroker, producer: PartitionProducer) -> None:
+def test_an_error_that_has_no_other_cause_remains(broker: MockBroker, producer: FencingProducer) -> None:
     broker.answer(END_TXN, KafkaError.INVALID_TXN_STATE, 0)
     send(producer)
-    producer.send_position(POSITION)
+    producer.send_positions({RAW: POSITION})
     with pytest.raises(KafkaException, match="INVALID_TXN_STATE"):
         producer.commit()
 
 
-def test_an_error_without_a_transaction_remains(producer: PartitionProducer) -> None:
+def test_an_error_without_a_transaction_remains(producer: FencingProducer) -> None:
     send(producer)
     producer.commit()
     with pytest.raises(KafkaException) as caught:
