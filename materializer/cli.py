@@ -67,6 +67,34 @@ add_job_commands(
 
 
 @main.program_command(
+    "check",
+    secrets_of=("kafka",),
+    params=[
+        _TABLE,
+        click.Option(
+            ["--for", "consumer"],
+            type=click.Choice(["jdbc", "flink", "clickhouse", "spark", "iceberg"]),
+            required=True,
+            help="The consumer.",
+        ),
+    ],
+)
+def check(settings: Settings, table: str, *, consumer: Any) -> None:  # noqa: ANN401 - one of the choices
+    """Names the columns of a table that a consumer will not take.
+
+    Each comes with the setting that helps. It reads the table's schema from the tables topic, and changes nothing.
+
+    Exit status: 4 if the consumer does not take all columns.
+
+    Example: cassandra-materializer check --for jdbc shop.orders
+    """
+    from materializer.commands.consumer_check import check_consumer  # noqa: PLC0415 - as above
+
+    if not check_consumer(settings, consumer, table, click.echo):
+        raise SystemExit(4)
+
+
+@main.program_command(
     "rebuild",
     params=[
         _TABLE,

@@ -129,6 +129,15 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""Stop that program, or upgrade. If the messages stay unreadable, raise the limit: the raw partition reads
         a `discard` or `replay` (CDC-080) only after the messages before it. Then resolve the dead letters.""",
     ),
+    Code.FORM_CHANGED: Explanation(
+        "Form of a column changed",
+        meaning="""The settings give a table's columns another form than its change topic has. The table stops before
+        its next message; all others go on. The message names the column and both forms.""",
+        cause="""`materializer.decimals`, one of its neighbours or `materializer.type_forms` was changed, or a new
+        version has other defaults, after the topic had its first schema. Old messages would be read wrongly.""",
+        fix="""Set the topic's forms again: `materializer.type_forms` takes them by table. To change them, drop the
+        topic and its subjects, and rebuild the table ([how](../guides/consumers.md#how-do-i-change-a-form)).""",
+    ),
     Code.TOPIC_VERSION: Explanation(
         "New version of a change topic",
         meaning=f"""The table continues in `<topic>-v2`, `-v3` and so on. Each key of the former topic ends with a `d`,
@@ -200,6 +209,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.KEY_NOT_REPRESENTABLE: (Scope.MESSAGE,),
     Code.NEEDS_SNAPSHOT: (Scope.NOTHING,),
     Code.TOPIC_VERSION: (Scope.NOTHING,),
+    Code.FORM_CHANGED: (Scope.TOPIC,),
     Code.PUBLISHER_STALLED: (Scope.NOTHING,),
     Code.NOT_TRUNCATED: (Scope.NOTHING,),
     Code.CHANGE_TOPIC_RECREATED: (Scope.RAW_PARTITION,),

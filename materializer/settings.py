@@ -7,8 +7,22 @@ from pathlib import Path
 from typing import Annotated, Literal
 from uuid import UUID  # noqa: TC003 - pydantic needs it
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
+from cdc_common.messages.avro.form_entries import parse_entry, split_entries
+from cdc_common.messages.avro.type_forms import (
+    DEFAULT_FORMS,
+    Decimals,
+    Durations,
+    Maps,
+    NestedCollections,
+    OutOfRange,
+    StaticRows,
+    UserTypes,
+    Varints,
+)
+from cdc_common.messages.errors import MessageError
 from cdc_common.settings import shared
 from cdc_common.settings.tables import View
 from stream_runtime.settings import JobSettings
@@ -188,7 +202,84 @@ class MaterializerSettings(JobSettings):
     tombstones: Annotated[
         bool, Field(description="Send a message without a value after each delete, for log compaction.")
     ] = True
+    decimals: Annotated[
+        Decimals,
+        Field(
+            description="Form of decimals in change messages. `string`: text, such as 29.97. `exact`: a record of "
+            "scale and value. `double`: the nearest double; key columns are text. A topic keeps the forms that it "
+            "began with."
+        ),
+    ] = DEFAULT_FORMS.decimals
+    varints: Annotated[
+        Varints,
+        Field(
+            description="Form of varints. `string`: text. `bytes`: two's complement. `decimal`: Avro's decimal(38,0); "
+            "a value of more digits is null and named in `source.unreadable`; key columns are text."
+        ),
+    ] = DEFAULT_FORMS.varints
+    durations: Annotated[
+        Durations,
+        Field(
+            description="Form of durations. `text`: ISO 8601, such as P1M2DT3H. `record`: months, days and nanos. "
+            "`nanoseconds`: a number, with days of 24 hours; a duration with months is null and named in "
+            "`source.unreadable`."
+        ),
+    ] = DEFAULT_FORMS.durations
+    user_types: Annotated[
+        UserTypes,
+        Field(
+            description="Form of user types and tuples. `json`: a column that has one is JSON text. `record`: Avro "
+            "records."
+        ),
+    ] = DEFAULT_FORMS.user_types
+    maps: Annotated[
+        Maps,
+        Field(
+            description="Form of maps. `json`: a column that has one is JSON text. `native`: an Avro map if keys are "
+            "text, else an array of entries."
+        ),
+    ] = DEFAULT_FORMS.maps
+    nested_collections: Annotated[
+        NestedCollections,
+        Field(description="Form of a collection within a collection. `json`: JSON text. `native`: arrays in arrays."),
+    ] = DEFAULT_FORMS.nested_collections
+    out_of_range: Annotated[
+        OutOfRange,
+        Field(
+            description="Handling of dates and timestamps outside the years 1 to 9999. `as_is`: they are sent. `null`: "
+            "the column is null and named in `source.unreadable`. `error`: the raw partition stops."
+        ),
+    ] = DEFAULT_FORMS.out_of_range
+    static_rows: Annotated[
+        StaticRows,
+        Field(
+            description="Handling of Cassandra partitions that have only static columns. `leave_out`: no message. "
+            "`include`: a row whose clustering columns are null, which most tables of other systems do not take."
+        ),
+    ] = DEFAULT_FORMS.static_rows
+    type_forms: list[str] = Field(
+        default=[],
+        description="These settings for single tables and columns: `shop.orders maps=native static_rows=include` for a "
+        "table, `shop.orders.price decimal(12,2)` for a decimal or varint column as Avro's decimal; a value that it "
+        "cannot hold is null and named in `source.unreadable`.",
+    )
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9472
+
+    @field_validator("type_forms", mode="before")
+    @classmethod
+    def _split_type_forms(cls, value: object) -> object:
+        """From the environment, entries are separated by commas that are not in brackets."""
+        return split_entries(value) if isinstance(value, str) else value
+
+    @field_validator("type_forms")
+    @classmethod
+    def _check_type_forms(cls, value: list[str]) -> list[str]:
+        for entry in value:
+            try:
+                parse_entry(entry)
+            except MessageError as error:
+                raise PydanticCustomError("type_forms", "{reason}", {"reason": error.reason}) from None
+        return value
 
 
 class FillerView(View):

@@ -88,6 +88,7 @@ class Code(Enum):
     TRANSFORM_STEP = (96, 4)
     TRANSFORM_SOURCE = (97, 4)
     TRANSFORM_REPEATED = (98, 4)
+    FORM_CHANGED = (99, 4)
     SERVER_FAILED = (70, 5)
     CHECKPOINT_LOCATION = (71, 3)
 

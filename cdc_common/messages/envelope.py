@@ -17,6 +17,7 @@ from cdc_common.messages.avro.cql_values import EmptyValueError, Encoder
 from cdc_common.messages.avro.distinct_keys import Check, distinct_check
 from cdc_common.messages.avro.encoding import FALSE, NULL, TRUE, VALUE, encode_array, encode_long, encode_string
 from cdc_common.messages.avro.names import avro_names, namespace
+from cdc_common.messages.avro.type_forms import EXACT, TypeForms
 from cdc_common.messages.errors import MessageError
 
 if TYPE_CHECKING:
@@ -68,16 +69,17 @@ class _UnrepresentableFields(NamedTuple):
     unreadable: list[bytes]
 
 
-def key_schema(table: TableMetadata, prefix: str) -> dict[str, Any]:
+def key_schema(table: TableMetadata, prefix: str, forms: TypeForms = EXACT) -> dict[str, Any]:
     """The key: a record of the primary key's columns. It depends on no other column."""
     avro_namespace = _namespace(table, prefix)
-    return _record("Key", avro_namespace, _fields(table, avro_namespace, table.partition_key + table.clustering)[0])
+    key = table.partition_key + table.clustering
+    return _record("Key", avro_namespace, _fields(table, avro_namespace, key, forms)[0])
 
 
-def value_schema(table: TableMetadata, prefix: str) -> dict[str, Any]:
+def value_schema(table: TableMetadata, prefix: str, forms: TypeForms = EXACT) -> dict[str, Any]:
     """The value: the envelope with a record of all columns, the key's first."""
     avro_namespace = _namespace(table, prefix)
-    row = _record("Value", avro_namespace, _fields(table, avro_namespace, table.columns)[0])
+    row = _record("Value", avro_namespace, _fields(table, avro_namespace, table.columns, forms)[0])
     fields: list[dict[str, Any]] = [
         {"name": "before", "type": ["null", row], "default": None},
         {"name": "after", "type": ["null", f"{avro_namespace}.Value"], "default": None},
@@ -96,16 +98,24 @@ def schema_text(schema: dict[str, Any]) -> str:
 class ChangeEncoder:
     """Encodes the changes of one table under one pair of registered schemas.
 
-    key_schema_id, value_schema_id: the registry's ids of key_schema(table, prefix) and value_schema(table, prefix).
+    key_schema_id, value_schema_id: the registry's ids of key_schema(table, prefix, forms) and value_schema(…).
     cluster: the Cassandra cluster's name, for `source`.
     """
 
-    def __init__(
-        self, table: TableMetadata, prefix: str, key_schema_id: int, value_schema_id: int, cluster: str = ""
+    def __init__(  # noqa: PLR0913 - what a message is made of
+        self,
+        table: TableMetadata,
+        prefix: str,
+        key_schema_id: int,
+        value_schema_id: int,
+        cluster: str = "",
+        *,
+        forms: TypeForms = EXACT,
     ) -> None:
+        self.forms = forms
         self._table = table
         self._key_header, self._value_header = wire.header(key_schema_id), wire.header(value_schema_id)
-        columns = _fields(table, _namespace(table, prefix), table.columns)[1]
+        columns = _fields(table, _namespace(table, prefix), table.columns, forms)[1]
         key_size = len(table.partition_key) + len(table.clustering)
         self._key_columns, self._columns = columns[:key_size], columns[key_size:]
         self._source_start = b"".join(map(encode_string, (VERSION, CONNECTOR, prefix)))
@@ -127,6 +137,10 @@ class ChangeEncoder:
             any(column.is_nullable for column in self._key_columns),
             {column.cql_name: column.name for column in self._columns},
         )
+
+    def leaves_out(self, change: RowChange) -> bool:
+        """Whether the change has no message: of the row of a partition with only statics, unless they are included."""
+        return change.clustering is None and self.forms.static_rows == "leave_out"
 
     def encode(
         self, change: RowChange, ts_ms: int | None = None, *, without_before: bool = False
@@ -254,16 +268,20 @@ def _record(name: str, avro_namespace: str, fields: list[dict[str, Any]]) -> dic
 
 
 def _fields(
-    table: TableMetadata, avro_namespace: str, columns: Iterable[ColumnMetadata]
+    table: TableMetadata, avro_namespace: str, columns: Iterable[ColumnMetadata], forms: TypeForms
 ) -> tuple[list[dict[str, Any]], list[_Column]]:
     names = _field_names(table)
-    types = AvroTypes(avro_namespace)
+    types = AvroTypes(avro_namespace, forms)
     schemas, described = [], []
     for column in columns:
-        avro_type = types.column(names[column.name], column.type)
-        is_nullable = _is_nullable(table, column)
-        schemas.append(field(column.name, names[column.name], column.type, avro_type.schema, is_nullable=is_nullable))
-        is_distinct = distinct_check(column.type) if column.kind is ColumnKind.PARTITION_KEY else None
+        is_key = column.kind in (ColumnKind.PARTITION_KEY, ColumnKind.CLUSTERING)
+        avro_type = types.column(names[column.name], column.type, cql_name=column.name, is_key=is_key)
+        is_nullable = _is_nullable(table, column, forms)
+        described_field = field(column.name, names[column.name], column.type, avro_type.schema, is_nullable=is_nullable)
+        if column.kind is ColumnKind.STATIC:
+            described_field["static"] = True
+        schemas.append(described_field)
+        is_distinct = distinct_check(column.type, forms) if column.kind is ColumnKind.PARTITION_KEY else None
         described.append(_Column(column.name, names[column.name], is_nullable, avro_type.encode, is_distinct))
     return schemas, described
 
@@ -275,9 +293,13 @@ def _field_names(table: TableMetadata) -> dict[str, str]:
     return key | avro_names(others, taken=frozenset(key.values()))
 
 
-def _is_nullable(table: TableMetadata, column: ColumnMetadata) -> bool:
-    """The row of a partition with only statics has no clustering. Dropping the last static does not change the key."""
+def _is_nullable(table: TableMetadata, column: ColumnMetadata, forms: TypeForms) -> bool:
+    """The row of a partition with only statics has no clustering, unless it is left out. Dropping the last static does
+    not change the key.
+    """
     if column.kind is ColumnKind.CLUSTERING:
+        if forms.static_rows == "leave_out":
+            return False
         dropped = (dropped.column.kind for dropped in table.dropped_columns.values())
         return bool(table.static_columns) or ColumnKind.STATIC in dropped
     return column.kind is not ColumnKind.PARTITION_KEY

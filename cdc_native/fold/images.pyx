@@ -12,7 +12,18 @@ from cdc_native.formats.keys cimport compare_bytes
 from cdc_native.fold.plan cimport Field, Plan
 from cdc_native.formats.rows cimport Cell, Column, Row, Shape, is_live, is_present, is_row_live
 from cdc_native.formats.texts cimport write_uuid
-from cdc_native.fold.values cimport FITS, IS_EMPTY, NOT_MINE, Fit, Type, is_field, write_value
+from cdc_native.fold.numbers cimport put_size_before
+from cdc_native.fold.values cimport (
+    FITS,
+    IS_EMPTY,
+    NOT_MINE,
+    Fit,
+    Type,
+    is_field,
+    write_key_text,
+    write_value,
+    written_type,
+)
 
 cdef enum:
     _NULL = 0
@@ -67,20 +78,31 @@ cdef Fit _write_path_or_value(Writer* w, Plan plan, const Type* of, int place, B
 
 cdef Fit _write_cells(Writer* w, Plan plan, const Field* field, const Row* row, int64_t now) noexcept nogil:
     """The visible cells of a complex column, at least one. `form` of its type says what of a cell is written."""
-    cdef const Type* of = &plan.types.types[field.type]
+    cdef const Type* of = written_type(plan.types.types, &plan.types.types[field.shown])
     cdef const Column* column = &row.columns[field.place]
     cdef const Cell* cell
     cdef int64_t count = 0
+    cdef bint is_map = of.size == 3, is_first = True
     cdef size_t i
     cdef Fit fit
     for i in range(column.first, column.first + column.count):
         count += _is_visible(&row.cells[i], now, field)
-    write_avro_long(w, count)
+    if of.is_json:
+        write_byte(w, c'{' if is_map else c'[')
+    else:
+        write_avro_long(w, count)
     for i in range(column.first, column.first + column.count):
         cell = &row.cells[i]
         if not _is_visible(cell, now, field):
             continue
-        if of.size != 1:  # a set's element, or a map's key
+        if of.is_json and not is_first:
+            write_byte(w, c',')
+        is_first = False
+        if of.is_json and is_map:
+            fit = write_key_text(w, plan.types.types, _type_within(plan, of, 0), cell.path, cell.path_size)
+            if fit != FITS:
+                return fit
+        elif of.size != 1:  # a set's element, or a map's key
             fit = _write_path_or_value(w, plan, of, 0, cell.path, cell.path_size)
             if fit != FITS:
                 return fit
@@ -88,43 +110,71 @@ cdef Fit _write_cells(Writer* w, Plan plan, const Field* field, const Row* row, 
             fit = _write_path_or_value(w, plan, of, of.count - 1, cell.value, cell.value_size)
             if fit != FITS:
                 return fit
-    write_byte(w, _NULL)  # the end of the array
+    if of.is_json:
+        write_byte(w, c'}' if is_map else c']')
+    else:
+        write_byte(w, _NULL)  # the end of the array
     return FITS
 
 
 cdef Fit _write_field_cells(Writer* w, Plan plan, const Field* field, const Row* row, int64_t now) noexcept nogil:
     """The visible fields of a multi-cell user type."""
-    cdef const Type* of = &plan.types.types[field.type]
+    cdef const Type* of = written_type(plan.types.types, &plan.types.types[field.shown])
     cdef const Column* column = &row.columns[field.place]
     cdef const Cell* cell
+    cdef bint is_first = True
     cdef int64_t place = 0, reached = 0
     cdef size_t i
     cdef Fit fit
+    if of.is_json:
+        write_byte(w, c'{')
     for i in range(column.first, column.first + column.count):
         cell = &row.cells[i]
         if not _is_visible(cell, now, field):
             continue
         if not is_field(of, cell.path, cell.path_size, &place) or place < reached:
             return NOT_MINE
-        while reached < place:
-            write_byte(w, _NULL)
-            reached += 1
-        write_byte(w, _VALUE)
+        _write_field_start(w, _type_within(plan, of, <int>place), place - reached, is_first)
+        reached, is_first = place, False
         fit = _write_path_or_value(w, plan, of, <int>place, cell.value, cell.value_size)
         if fit != FITS:
             return fit
         reached += 1
+    if of.is_json:
+        write_byte(w, c'}')
+        return FITS
     while reached < of.count:
         write_byte(w, _NULL)
         reached += 1
     return FITS
 
 
+cdef inline void _write_field_start(Writer* w, const Type* of, int64_t missing, bint is_first) noexcept nogil:
+    """What comes before a field's value: the fields that are missing before it, and that it is there."""
+    if of.is_json:
+        if not is_first:
+            write_byte(w, c',')
+        write_bytes(w, of.label, of.label_size)
+        return
+    while missing:
+        write_byte(w, _NULL)
+        missing -= 1
+    write_byte(w, _VALUE)
+
+
 cdef Fit _write_column(Writer* w, Plan plan, const Field* field, const Shape* shape, const Row* row, int64_t now) noexcept nogil:
-    cdef const Type* of = &plan.types.types[field.type]
+    cdef const Type* of = &plan.types.types[field.shown]
     cdef const Cell* cell
+    cdef size_t start = w.size
+    cdef Fit fit
     if shape.is_complex[field.place]:
-        return _write_field_cells(w, plan, field, row, now) if of.fixed else _write_cells(w, plan, field, row, now)
+        if written_type(plan.types.types, of).fixed:
+            fit = _write_field_cells(w, plan, field, row, now)
+        else:
+            fit = _write_cells(w, plan, field, row, now)
+        if written_type(plan.types.types, of) != of:
+            put_size_before(w, start)
+        return fit
     cell = &row.columns[field.place].cell
     return write_value(w, plan.types.types, of, cell.value, cell.value_size)
 

@@ -4,17 +4,19 @@ from libc.stdint cimport int64_t, uint8_t
 
 from cdc_native.formats.keys cimport KeyType
 from cdc_native.formats.rows cimport MOST_CLUSTERINGS, MOST_COLUMNS, Columns, Shape
-from cdc_native.fold.values cimport Types
+from cdc_native.fold.values cimport Type, Types
 
 cdef enum:
     MOST_KEYS = 16
 
 
-# A field of a change message's row. `place` in its shape, `type` in the plan's types.
+# A field of a change message's row. `place` in its shape, `type` in the plan's types: by it rows are compared; by
+# `shown` it is written.
 cdef struct Field:
     bint is_static
     int place
     int type
+    int shown
     bint has_drop
     int64_t dropped
 
@@ -43,4 +45,5 @@ cdef class Plan:
     cdef bytes latest
     cdef ColumnList latest_list
     cdef int _add_fields(self, tuple fields) except -1
+    cdef const Type* _written(self, int at) noexcept
     cdef ColumnList columns_of(self, bytes names)

@@ -3,7 +3,7 @@ from typing import Any, TypeAlias
 
 from cdc_native.formats.keys import KeyForm
 
-TypeForm: TypeAlias = tuple[str, int, int, tuple[Any, ...]]
+TypeForm: TypeAlias = tuple[str, int, int, tuple[Any, ...]] | tuple[str, int, int, tuple[Any, ...], tuple[bytes, ...]]
 
 class Plan:
     table_id: bytes
@@ -17,6 +17,6 @@ class Plan:
         statics: Sequence[tuple[bytes, int, KeyForm | None, int | None]],
         clustering: Sequence[tuple[int, KeyForm, TypeForm]],
         partition_key: Sequence[TypeForm],
-        fields: Sequence[tuple[bool, int, TypeForm, int | None, bytes, bytes]],
+        fields: Sequence[tuple[bool, int, TypeForm, TypeForm, int | None, bytes, bytes]],
         message: tuple[bytes, bytes, bytes, bytes, bytes, bool] | None,
     ) -> None: ...

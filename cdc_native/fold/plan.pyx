@@ -9,7 +9,7 @@ from libc.stdint cimport uint64_t
 from cdc_native.formats.buffers cimport Bytes, Cursor, read_unsigned_vint, take
 from cdc_native.formats.keys cimport set_key_type
 from cdc_native.formats.rows cimport MOST_CLUSTERINGS, MOST_COLUMNS, Columns, Shape
-from cdc_native.fold.values cimport add_type, free_types, is_of_cells
+from cdc_native.fold.values cimport Type, add_type, free_types, is_of_cells, written_type
 
 cdef enum:
     _MOST_LISTS = 1024
@@ -63,7 +63,8 @@ cdef class Plan:
     columns, statics: (name as headers have it, length of values or -1, form of its paths' key or None, dropped time or
     None) of each regular or static column that a stored row may hold, in their order.
     clustering: (length, form of its key, form of its type). partition_key: forms of its types.
-    fields: (is static, place, form of its type, dropped time or None, before's name, after's name) in a message's order.
+    fields: (is static, place, form of its type, that of its form in messages, dropped time or None, before's name,
+    after's name) in a message's order.
     message: (key header, value header, start of source, its table, is a clustering nullable); None makes no messages.
     """
 
@@ -105,18 +106,25 @@ cdef class Plan:
 
     cdef int _add_fields(self, tuple fields) except -1:
         self.field_count, self.field_names = len(fields), []
-        for i, (is_static, place, form, dropped, before, after) in enumerate(fields):
+        for i, (is_static, place, form, shown, dropped, before, after) in enumerate(fields):
             if not 0 <= place < (self.statics.count if is_static else self.rows.count):
                 raise ValueError(f"a column's place {place}")
             self.fields[i].is_static, self.fields[i].place = is_static, place
-            self.fields[i].type = add_type(&self.types, form)
+            self.fields[i].type = self.fields[i].shown = add_type(&self.types, form)
+            if shown != form:
+                self.fields[i].shown = add_type(&self.types, shown)
             if is_of_cells(&self.types.types[self.fields[i].type]) != (
                 self.statics.is_complex[<int>place] if is_static else self.rows.is_complex[<int>place]
             ):
                 raise ValueError(f"the column at {place} has cells of its own, or its type has: not both")
+            if is_of_cells(self._written(self.fields[i].shown)) != is_of_cells(&self.types.types[self.fields[i].type]):
+                raise ValueError(f"the column at {place} is shown with cells of its own, or has them: not both")
             self.fields[i].has_drop, self.fields[i].dropped = dropped is not None, dropped or 0
             self.field_names.append((_bytes(before), _bytes(after)))
         return 0
+
+    cdef const Type* _written(self, int at) noexcept:
+        return written_type(self.types.types, &self.types.types[at])
 
     def __dealloc__(self):
         free_types(&self.types)

@@ -12,8 +12,11 @@ cdef enum Fit:
 
 
 # A type; the types within it are `count` neighbours in the same array, from `first` on. `size`: bytes of a number,
-# fields of a user type, elements of a vector; `fixed`: bytes of a vector's element, -1 if it has its own length; of a
-# varint or decimal, whether it is written as it is. `has_forms`: different bytes may be shown alike.
+# fields of a user type, elements of a vector, digits of a decimal(p,s); `fixed`: bytes of a vector's element, -1 if it
+# has its own length; of a varint or decimal, whether it is written as it is, or what its text needs to be of; the scale
+# of a decimal(p,s); of a date or timestamp, what is done with one outside the years 1 to 9999: 0 nothing, 1 it is
+# unreadable, 2 the Python code's. `has_forms`: different bytes may be shown alike. `is_json`: it is written as JSON;
+# `label` is then a field's name, as JSON and with a colon.
 cdef struct Type:
     int kind
     int64_t size
@@ -21,6 +24,9 @@ cdef struct Type:
     int first
     int count
     bint has_forms
+    bint is_json
+    uint8_t* label
+    size_t label_size
 
 
 cdef struct Types:
@@ -33,6 +39,8 @@ cdef int add_type(Types* types, object form) except -1
 cdef void free_types(Types* types) noexcept
 cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil
 cdef bint is_of_cells(const Type* t) noexcept nogil
+cdef const Type* written_type(const Type* types, const Type* t) noexcept nogil
+cdef Fit write_key_text(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil
 cdef bint is_field(const Type* t, Bytes path, uint64_t size, int64_t* place) noexcept nogil
 
 

@@ -6,7 +6,7 @@ Python oracle: cdc_common.messages.avro.cql_values, cassandra_storage.formats.ty
 The values get the one form of all that are shown alike (materializer.rows.shown_forms).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from cdc_native.formats.buffers cimport (
@@ -19,6 +19,22 @@ from cdc_native.formats.buffers cimport (
     write_avro_long,
     write_byte,
     write_bytes,
+)
+from cdc_native.fold.numbers cimport (
+    add_days,
+    is_shortest,
+    put_size_before,
+    quote_text,
+    write_decimal_double,
+    write_decimal_text,
+    write_duration_text,
+    write_floating_text,
+    write_hex,
+    write_integer_text,
+    write_json_string,
+    write_long_text,
+    write_rescaled,
+    write_text,
 )
 from cdc_native.formats.keys cimport compare_bytes
 from cdc_native.formats.texts cimport is_ascii, is_utf8, write_ipv4, write_ipv6, write_uuid
@@ -36,37 +52,53 @@ cdef enum Kind:
     DECIMAL
     INET
     DURATION
+    VARINT_TEXT
+    VARINT_DECIMAL
+    VARINT_FIXED
+    DECIMAL_TEXT
+    DECIMAL_DOUBLE
+    DECIMAL_FIXED
+    DURATION_TEXT
+    DURATION_NANOS
+    JSON
     LIST
     MAP
     TUPLE
     VECTOR
+    OBJECT
     CELLS_OF_LIST
     CELLS_OF_SET
     CELLS_OF_MAP
     CELLS_OF_FIELDS
+    CELLS_OF_OBJECT
 
 cdef dict _KINDS = {
     "bytes": BYTES, "text": TEXT, "ascii": ASCII, "integer": INTEGER, "floating": FLOATING, "date": DATE,
     "boolean": BOOLEAN, "uuid": UUID, "varint": VARINT, "decimal": DECIMAL, "inet": INET, "duration": DURATION,
     "list": LIST, "map": MAP, "tuple": TUPLE, "vector": VECTOR, "list_cells": CELLS_OF_LIST, "set_cells": CELLS_OF_SET,
-    "map_cells": CELLS_OF_MAP, "field_cells": CELLS_OF_FIELDS,
+    "map_cells": CELLS_OF_MAP, "field_cells": CELLS_OF_FIELDS, "varint_text": VARINT_TEXT,
+    "varint_decimal": VARINT_DECIMAL, "varint_fixed": VARINT_FIXED, "decimal_text": DECIMAL_TEXT,
+    "decimal_double": DECIMAL_DOUBLE, "decimal_fixed": DECIMAL_FIXED, "duration_text": DURATION_TEXT,
+    "duration_nanos": DURATION_NANOS, "json": JSON, "object": OBJECT, "object_cells": CELLS_OF_OBJECT,
 }
 cdef int _MOST = 1000  # types of one table
 
 # The bytes of a value, and how many types are within one, on which the writers rely.
 cdef dict _SIZES = {"integer": range(1, 9), "floating": (4, 8), "date": (4,), "boolean": (1,), "uuid": (16,)}
-cdef dict _COUNTS = {"list": 1, "vector": 1, "list_cells": 1, "set_cells": 1, "map": 2, "map_cells": 2}
+cdef dict _COUNTS = {"list": 1, "vector": 1, "list_cells": 1, "set_cells": 1, "map": 2, "map_cells": 2, "json": 1}
 
 
 cdef int add_type(Types* types, object form) except -1:
-    """The index of the type in `types`; `form` is (kind, size, fixed, forms within it). ValueError for too many."""
+    """The index of the type in `types`; `form` is (kind, size, fixed, forms within it), of an object also the labels of
+    its fields. ValueError for too many.
+    """
     cdef int at = _make_room(types, 1)
     _fill(types, at, form)
     return at
 
 
 cdef int _make_room(Types* types, Py_ssize_t count) except -1:
-    cdef int at = types.count
+    cdef int at = types.count, i
     cdef void* data
     if count > _MOST - at:
         raise ValueError("a table of too many types")
@@ -77,15 +109,17 @@ cdef int _make_room(Types* types, Py_ssize_t count) except -1:
         types.types = <Type*>data
         types.capacity = <int>(2 * (at + count))
     types.count += <int>count
+    for i in range(at, types.count):
+        types.types[i].label, types.types[i].label_size, types.types[i].is_json = NULL, 0, False
     return at
 
 
 cdef int _fill(Types* types, int at, object form) except -1:
     cdef int first, i
-    kind, size, fixed, inner = form
+    kind, size, fixed, inner, *labels = form
     if size not in _SIZES.get(kind, (size,)) or len(inner) != _COUNTS.get(kind, len(inner)):
         raise ValueError(f"{size} bytes of the kind {kind}, with {len(inner)} types")
-    if kind.endswith("_cells") and fixed != (kind == "field_cells"):
+    if kind.endswith("_cells") and fixed != (kind in ("field_cells", "object_cells")):
         raise ValueError(f"the kind {kind} with {fixed}")
     first = _make_room(types, len(inner))
     types.types[at].kind = _KINDS[kind]
@@ -93,9 +127,27 @@ cdef int _fill(Types* types, int at, object form) except -1:
     types.types[at].fixed = fixed
     types.types[at].first = first
     types.types[at].count = len(inner)
+    is_json = kind == "json" or types.types[at].is_json
+    if kind.startswith("object") != bool(labels) or (labels and len(labels[0]) != len(inner)):
+        raise ValueError(f"the kind {kind} with the labels {labels}")
+    if kind.startswith("object") and not is_json:
+        raise ValueError("an object that is not within JSON")
+    types.types[at].is_json = is_json and kind != "json"
     for i, each in enumerate(inner):
+        types.types[first + i].is_json = is_json
+        if labels:
+            _set_label(&types.types[first + i], labels[0][i])
         _fill(types, first + i, each)
     types.types[at].has_forms = _has_forms(types, &types.types[at])
+    return 0
+
+
+cdef int _set_label(Type* t, bytes label) except -1:
+    t.label = <uint8_t*>malloc(len(label) or 1)
+    if t.label == NULL:
+        raise MemoryError
+    memcpy(t.label, <const char*>label, len(label))
+    t.label_size = len(label)
     return 0
 
 
@@ -119,6 +171,9 @@ cdef inline bint _is_text(const Type* t) noexcept nogil:
 
 
 cdef void free_types(Types* types) noexcept:
+    cdef int i
+    for i in range(types.count):
+        free(types.types[i].label)
     free(types.types)
     types.types = NULL
     types.count = types.capacity = 0
@@ -126,8 +181,15 @@ cdef void free_types(Types* types) noexcept:
 
 cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
     """Append the value of a type that is not one of cells. What was appended counts only if it FITS."""
-    cdef int64_t number
+    cdef size_t start = w.size
     cdef int i
+    cdef Fit fit
+    if t.is_json:
+        return _write_json(w, types, t, value, size)
+    if t.kind == JSON:
+        fit = write_value(w, types, &types[t.first], value, size)
+        put_size_before(w, start)
+        return fit
     if _is_text(t):
         if not (is_utf8(value, size) if t.kind == TEXT else is_ascii(value, size)):
             return IS_UNREADABLE
@@ -141,13 +203,15 @@ cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, u
     elif t.kind == DECIMAL:
         if size < 5:
             return IS_UNREADABLE if size else IS_EMPTY
-        _write_number(w, t, value + 4, size - 4)
         write_avro_long(w, read_signed(value, 4))
+        _write_number(w, t, value + 4, size - 4)
     elif t.kind == INET:
         return _write_inet(w, value, size)
     elif t.kind == DURATION:
-        return _write_duration(w, value, size)
-    elif t.kind >= CELLS_OF_LIST:
+        return _write_duration(w, t, value, size)
+    elif t.kind < LIST and t.kind > DURATION:
+        return _write_form(w, t, value, size)
+    elif t.kind >= OBJECT:
         return NOT_MINE
     elif t.kind >= LIST:
         if size == 0:
@@ -159,16 +223,16 @@ cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, u
         return _write_vector(w, types, t, value, size)
     elif size != <uint64_t>t.size:
         return IS_UNREADABLE if size else IS_EMPTY
-    elif t.kind == INTEGER:
-        write_avro_long(w, read_signed(value, <int>t.size))
+    elif t.kind == INTEGER or t.kind == DATE:
+        fit = _fit_in_range(t, value)
+        if fit != FITS:
+            return fit
+        write_avro_long(w, _read_number(t, value))
     elif t.kind == FLOATING:
         if reserve(w, 8):
             for i in range(<int>t.size):
                 w.data[w.size + i] = value[t.size - 1 - i]
             w.size += <size_t>t.size
-    elif t.kind == DATE:
-        number = read_signed(value, 4) & <int64_t>0xFFFFFFFF
-        write_avro_long(w, number - <int64_t>0x80000000)
     elif t.kind == BOOLEAN:
         write_byte(w, value[0] != 0)
     elif t.kind == UUID:
@@ -176,6 +240,140 @@ cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, u
     else:
         return NOT_MINE
     return FITS
+
+
+cdef inline int64_t _read_number(const Type* t, Bytes value) noexcept nogil:
+    """An integer, a timestamp, or a date, which counts from 1970."""
+    if t.kind == DATE:
+        return (read_signed(value, 4) & <int64_t>0xFFFFFFFF) - <int64_t>0x80000000
+    return read_signed(value, <int>t.size)
+
+
+cdef inline Fit _fit_in_range(const Type* t, Bytes value) noexcept nogil:
+    """Whether a date or timestamp is within the years 1 to 9999, if that matters."""
+    cdef int64_t number
+    if not t.fixed:
+        return FITS
+    number = _read_number(t, value)
+    if t.kind == DATE and -719_162 <= number <= 2_932_896:
+        return FITS
+    if t.kind == INTEGER and <int64_t>-62_135_596_800_000 <= number <= <int64_t>253_402_300_799_999:
+        return FITS
+    return IS_UNREADABLE if t.fixed == 1 else NOT_MINE
+
+
+cdef Fit _write_form(Writer* w, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    """A decimal, varint or duration in a form that is not Cassandra's own."""
+    cdef size_t start = w.size
+    cdef int done
+    cdef bint is_decimal = t.kind >= DECIMAL_TEXT
+    if t.kind == DURATION_TEXT or t.kind == DURATION_NANOS:
+        return _write_duration(w, t, value, size)
+    if size == 0:
+        return IS_EMPTY
+    if is_decimal and size < 5:
+        return IS_UNREADABLE
+    if t.kind == VARINT_TEXT or t.kind == DECIMAL_TEXT:
+        if not _write_number_text(w, t, value, size, is_decimal):
+            return NOT_MINE
+        put_size_before(w, start)
+        return FITS
+    if t.kind == VARINT_DECIMAL:
+        done = write_rescaled(w, value, size, 0, 38)
+    elif t.kind == VARINT_FIXED:
+        done = write_rescaled(w, value, size, t.fixed, t.size)
+    elif t.kind == DECIMAL_FIXED:
+        done = write_rescaled(w, value + 4, size - 4, t.fixed - read_signed(value, 4), t.size)
+    else:
+        return FITS if write_decimal_double(w, value + 4, size - 4, read_signed(value, 4)) else NOT_MINE
+    return FITS if done == 1 else (NOT_MINE if done < 0 else IS_UNREADABLE)
+
+
+cdef bint _write_number_text(Writer* w, const Type* t, Bytes value, uint64_t size, bint is_decimal) noexcept nogil:
+    """False if the Python code must: the number is too large, or has bytes that a key's text does not show."""
+    cdef Bytes number = value + 4 if is_decimal else value
+    cdef uint64_t length = size - 4 if is_decimal else size
+    if t.fixed and not is_shortest(number, length):
+        return False
+    if is_decimal:
+        return write_decimal_text(w, number, length, read_signed(value, 4))
+    return write_integer_text(w, number, length)
+
+
+cdef Fit _write_json(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    """The JSON text of a value of a type that is not one of cells."""
+    cdef size_t start = w.size
+    cdef Fit fit
+    if _is_text(t):
+        if not (is_utf8(value, size) if t.kind == TEXT else is_ascii(value, size)):
+            return IS_UNREADABLE
+        write_json_string(w, value, size)
+        return FITS
+    if t.kind == BYTES:
+        write_text(w, b'"0x')
+        write_hex(w, value, size)
+        write_byte(w, c'"')
+        return FITS
+    if t.kind >= CELLS_OF_LIST:
+        return NOT_MINE
+    if size == 0:
+        return IS_EMPTY
+    if t.kind == LIST or t.kind == MAP:
+        return _write_elements(w, types, t, value, size)
+    if t.kind == TUPLE or t.kind == OBJECT:
+        return _write_fields(w, types, t, value, size)
+    if t.kind == VECTOR:
+        return _write_vector(w, types, t, value, size)
+    if t.kind == VARINT or t.kind == DECIMAL:
+        if t.kind == DECIMAL and size < 5:
+            return IS_UNREADABLE
+        write_byte(w, c'"')
+        if not _write_number_text(w, t, value, size, t.kind == DECIMAL):
+            return NOT_MINE
+        write_byte(w, c'"')
+        return FITS
+    if t.kind == INET or t.kind == DURATION:
+        write_byte(w, c'"')
+        fit = _write_inet_text(w, value, size) if t.kind == INET else _write_duration(w, t, value, size)
+        write_byte(w, c'"')
+        return fit
+    if size != <uint64_t>t.size:
+        return IS_UNREADABLE
+    if t.kind == INTEGER or t.kind == DATE:
+        write_long_text(w, _read_number(t, value))
+        return _fit_in_range(t, value)
+    if t.kind == FLOATING:
+        write_floating_text(w, value, t.size)
+    elif t.kind == BOOLEAN:
+        if value[0]:
+            write_text(w, b"true")
+        else:
+            write_text(w, b"false")
+    elif t.kind == UUID:
+        write_uuid(w, value)
+        if not w.is_bad:
+            w.data[start] = c'"'  # where its size was
+        write_byte(w, c'"')
+    else:
+        return NOT_MINE
+    return FITS
+
+
+cdef Fit write_key_text(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
+    """The key of a JSON object, with its colon: a string, or the text of anything else as a string."""
+    cdef size_t start = w.size
+    cdef Fit fit = write_value(w, types, t, value, size)
+    if fit != FITS or w.is_bad:
+        return fit
+    if w.data[start] != c'"':
+        quote_text(w, start)
+    write_byte(w, c':')
+    return FITS
+
+
+cdef const Type* written_type(const Type* types, const Type* t) noexcept nogil:
+    """The type itself, or the one whose values a JSON text has."""
+    return &types[t.first] if t.kind == JSON else t
 
 
 cdef inline void _write_sized(Writer* w, Bytes value, uint64_t size) noexcept nogil:
@@ -192,6 +390,13 @@ cdef inline void _write_number(Writer* w, const Type* t, Bytes value, uint64_t s
 
 
 cdef Fit _write_inet(Writer* w, Bytes value, uint64_t size) noexcept nogil:
+    cdef size_t start = w.size
+    cdef Fit fit = _write_inet_text(w, value, size)
+    put_size_before(w, start)
+    return fit
+
+
+cdef Fit _write_inet_text(Writer* w, Bytes value, uint64_t size) noexcept nogil:
     cdef uint8_t text[64]
     cdef int length = 0, i
     cdef bint is_mapped = size == 16
@@ -209,7 +414,7 @@ cdef Fit _write_inet(Writer* w, Bytes value, uint64_t size) noexcept nogil:
             length = write_ipv6(text, value)
     else:
         return IS_UNREADABLE
-    _write_sized(w, text, <uint64_t>length)
+    write_bytes(w, text, <size_t>length)
     return FITS
 
 
@@ -217,8 +422,9 @@ cdef inline int64_t _zigzag(uint64_t value) noexcept nogil:
     return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
 
 
-cdef Fit _write_duration(Writer* w, Bytes value, uint64_t size) noexcept nogil:
+cdef Fit _write_duration(Writer* w, const Type* t, Bytes value, uint64_t size) noexcept nogil:
     cdef Cursor c
+    cdef size_t start = w.size
     cdef int64_t months, days, nanos
     if size == 0:
         return IS_EMPTY
@@ -230,6 +436,20 @@ cdef Fit _write_duration(Writer* w, Bytes value, uint64_t size) noexcept nogil:
         return IS_UNREADABLE
     if (months < 0 or days < 0 or nanos < 0) and (months > 0 or days > 0 or nanos > 0):
         return IS_UNREADABLE
+    if t.is_json or t.kind == DURATION_TEXT:
+        write_duration_text(w, months, days, nanos)
+        if not t.is_json:
+            put_size_before(w, start)
+        return FITS
+    if t.kind == DURATION_NANOS:
+        if months:
+            return IS_UNREADABLE
+        if not -106_751 < days < 106_751 or not -(<int64_t>1 << 62) < nanos < (<int64_t>1 << 62):
+            return NOT_MINE
+        if not add_days(&nanos, days):
+            return IS_UNREADABLE
+        write_avro_long(w, nanos)
+        return FITS
     write_avro_long(w, months)
     write_avro_long(w, days)
     write_avro_long(w, nanos)
@@ -270,20 +490,37 @@ cdef Fit _write_elements(Writer* w, const Type* types, const Type* t, Bytes valu
         return IS_UNREADABLE
     if not rises:
         return NOT_MINE
-    if count == 0:
-        write_byte(w, 0)
-        return FITS
-    write_avro_long(w, count)
+    _begin(w, t, count)
     at = 4
     for i in range(count):
+        if t.is_json and i:
+            write_byte(w, c',')
         for j in range(per):
             length = read_signed(value + at, 4)
-            fit = write_value(w, types, &types[t.first + j], value + at + 4, <uint64_t>length)
+            if t.is_json and per == 2 and j == 0:
+                fit = write_key_text(w, types, &types[t.first], value + at + 4, <uint64_t>length)
+            else:
+                fit = write_value(w, types, &types[t.first + j], value + at + 4, <uint64_t>length)
             if fit != FITS:
                 return fit
             at += 4 + <uint64_t>length
-    write_byte(w, 0)
+    _end(w, t)
     return FITS
+
+
+cdef inline void _begin(Writer* w, const Type* t, int64_t count) noexcept nogil:
+    """Begin an array or a map of so many elements."""
+    if t.is_json:
+        write_byte(w, c'{' if t.kind == MAP else c'[')
+    elif count:
+        write_avro_long(w, count)
+
+
+cdef inline void _end(Writer* w, const Type* t) noexcept nogil:
+    if t.is_json:
+        write_byte(w, c'}' if t.kind == MAP else c']')
+    else:
+        write_byte(w, 0)
 
 
 cdef bint _split_field(Bytes value, uint64_t size, uint64_t* at, int64_t* length) noexcept nogil:
@@ -297,6 +534,8 @@ cdef bint _split_field(Bytes value, uint64_t size, uint64_t* at, int64_t* length
 
 cdef Fit _write_fields(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
     """A tuple or frozen user type. All fields are split first."""
+    cdef const Type* of
+    cdef bint is_first = True
     cdef uint64_t at = 0
     cdef int64_t length = 0
     cdef int found = 0, i
@@ -308,19 +547,33 @@ cdef Fit _write_fields(Writer* w, const Type* types, const Type* t, Bytes value,
             at += <uint64_t>length
         found += 1
     at = 0
+    if t.is_json:
+        write_byte(w, c'{' if t.kind == OBJECT else c'[')
     for i in range(t.count):
-        if i >= found:
-            write_byte(w, 0)
-            continue
-        _split_field(value, size, &at, &length)
+        length = -1
+        if i < found:
+            _split_field(value, size, &at, &length)
+        if t.is_json and (length >= 0 or t.kind == TUPLE):
+            if not is_first:
+                write_byte(w, c',')
+            is_first = False
         if length < 0:
-            write_byte(w, 0)
+            if not t.is_json:
+                write_byte(w, 0)
+            elif t.kind == TUPLE:
+                write_text(w, b"null")
             continue
-        write_byte(w, 2)
-        fit = write_value(w, types, &types[t.first + i], value + at, <uint64_t>length)
+        of = &types[t.first + i]
+        if not t.is_json:
+            write_byte(w, 2)
+        elif t.kind == OBJECT:
+            write_bytes(w, of.label, of.label_size)
+        fit = write_value(w, types, of, value + at, <uint64_t>length)
         if fit != FITS:
             return fit
         at += <uint64_t>length
+    if t.is_json:
+        write_byte(w, c'}' if t.kind == OBJECT else c']')
     return FITS
 
 
@@ -356,17 +609,19 @@ cdef Fit _write_vector(Writer* w, const Type* types, const Type* t, Bytes value,
             at += length
         if at != size:
             return IS_UNREADABLE
-    write_avro_long(w, t.size)
+    _begin(w, t, t.size)
     at = 0
     length = <uint64_t>t.fixed
     for i in range(t.size):
+        if t.is_json and i:
+            write_byte(w, c',')
         if t.fixed < 0:
             _split_element(value, size, &at, &length)
         fit = write_value(w, types, &types[t.first], value + at, length)
         if fit != FITS:
             return fit
         at += length
-    write_byte(w, 0)
+    _end(w, t)
     return FITS
 
 

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import structlog
 
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import change_topic, table_of, tables_topic, watermarks_topic
 from materializer.errors import RAW_FAULTS, changes_of_another_job
 from materializer.job.described_topics import DescribedTopics
 from materializer.planning.plan import TopicPlan
+from materializer.planning.table_forms import table_forms, warn_of_static_rows
 from materializer.planning.table_schemas import TableSchemas
 from materializer.planning.topic_finder import topic_finder
 from materializer.records import RawPartition
@@ -254,7 +256,11 @@ class Planner:
         # usual name was checked at the first look.
         usual = change_topic(self._prefix, *table_of(topic))
         existing = self._names if topic in self._unpublished else ()
-        change_topics = self._with_shapes(self._change_topics.find_or_create(schemas))
+        newest = from_json(schemas[-1].json)
+        forms = table_forms(self._materializer, newest)
+        change_topics = self._with_shapes(self._change_topics.find_or_create(schemas, forms))
+        if topic not in self._plans:
+            warn_of_static_rows(newest, forms)
         others = {each.name for each in change_topics if each is not None and each.name != usual}.intersection(existing)
         for name in self._topics.had_messages(others):
             raise changes_of_another_job(self._materializer.group_id, topic, name)
@@ -262,7 +268,7 @@ class Planner:
         names = {each.name for each in change_topics if each is not None}
         limit = self._described_changes.max_message_bytes(names)
         self._described_changes.forget({usual, *names})
-        return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
+        return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id, forms)
 
     def _with_shapes(self, change_topics: tuple[ChangeTopic | None, ...]) -> tuple[ChangeTopic | None, ...]:
         """The topics as they are now. One that was deleted since it was found is created again."""

@@ -29,6 +29,10 @@ _logger = structlog.get_logger(__name__)
 class Encoder(Protocol):
     """cdc_common.messages.envelope.ChangeEncoder."""
 
+    def leaves_out(self, change: RowChange) -> bool:
+        """Whether the change has no message by the table's settings."""
+        ...
+
     def encode(self, change: RowChange, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
         """Key and value in the Confluent wire format; None if the row's key cannot be represented in Avro."""
         ...
@@ -76,6 +80,8 @@ class ChangeWriter:
                 yield self._encoded(change, change.value + made, target)
                 if self._tombstones and change.op == "d":
                     yield Message(target.topic, change.partition(target.partitions), change.key, None)
+                continue
+            if target.encoder.leaves_out(change):
                 continue
             if change.topic is not None:
                 target = target._replace(topic=change.topic.name, partitions=change.topic.partitions)

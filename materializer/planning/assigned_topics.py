@@ -14,9 +14,11 @@ import structlog
 from cdc_common.clients.registry.errors import RegistryRequestError
 from cdc_common.clients.registry.kinds import Status
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import change_topic
 from materializer.planning.change_topics import avro_schemas_of, misread_topics, new_schemas
+from materializer.planning.form_changes import check_forms
 from materializer.planning.plan import ChangeTopic
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.clients.registry.schematizer import SchematizerClient
     from cdc_common.clients.registry.views import Registration
+    from cdc_common.messages.avro.type_forms import TypeForms
     from materializer.planning.avro_schemas import AvroSchemas
     from materializer.planning.change_topics import Registry
     from materializer.planning.plan import TableSchema
@@ -68,18 +71,21 @@ class AssignedTopics:
                 raise
             _logger.warning("registry away: stored topics are used", code=error.code.text, problem=error.problem)
 
-    def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]:
+    def find_or_create(
+        self, schemas: Sequence[TableSchema], forms: TypeForms = EXACT
+    ) -> tuple[ChangeTopic | None, ...]:
         """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
         The newest schema of all is registered, and those that ChangeTopics registers, as far as the registry does not
         know them.
-        CdcError REGISTRY_UNREACHABLE, if nothing is stored of these schemas, or REGISTRY_REFUSED.
+        CdcError REGISTRY_UNREACHABLE, if nothing is stored of these schemas in these forms, REGISTRY_REFUSED, or
+        FORM_CHANGED if the table's topic has other forms.
         """
         newest = from_json(schemas[-1].json)
-        cached = self._cache.read(newest.qualified_name)
+        cached = self._cache.read(newest.qualified_name, repr(forms))
         keys = [(each.table_id, each.digest) for each in schemas]
         try:
-            found = self._assign(newest, schemas, cached)
+            found = self._assign(newest, avro_schemas_of(self._prefix, schemas, forms), schemas, cached)
         except CdcError as error:
             newest_keys = {each.table_id: (each.table_id, each.digest) for each in schemas}.values()
             if error.code is not Code.REGISTRY_UNREACHABLE or not all(key in cached for key in newest_keys):
@@ -88,7 +94,7 @@ class AssignedTopics:
             return tuple(cached.get(key) for key in keys)
         self._tell_new_topic(newest, {topic.name for topic in cached.values()}, found[-1])
         known = {key: topic for key, topic in zip(keys, found, strict=True) if topic is not None}
-        self._cache.write(newest.qualified_name, known)
+        self._cache.write(newest.qualified_name, known, repr(forms))
         return tuple(found)
 
     def _tell_new_topic(self, table: TableMetadata, known: set[str], assigned: ChangeTopic | None) -> None:
@@ -97,9 +103,14 @@ class AssignedTopics:
             _logger.warning("new change topic version", code=code, table=name, topic=assigned.name)
 
     def _assign(
-        self, newest: TableMetadata, schemas: Sequence[TableSchema], cached: Mapping[SchemaKey, ChangeTopic]
+        self,
+        newest: TableMetadata,
+        avros: Sequence[AvroSchemas],
+        schemas: Sequence[TableSchema],
+        cached: Mapping[SchemaKey, ChangeTopic],
     ) -> list[ChangeTopic | None]:
-        avros = avro_schemas_of(self._prefix, schemas)
+        if not cached:
+            self._check_forms(newest, avros)
         known = [
             cached.get((each.table_id, each.digest)) or self._look_up(newest, avro, (each.table_id, each.digest))
             for each, avro in zip(schemas, avros, strict=True)
@@ -109,6 +120,11 @@ class AssignedTopics:
         for place, topic in enumerate([*known[:-1], None]):  # the newest is asked for each time
             found.append(self._ask(newest, avros, found) if topic is None and place in new else topic)
         return found
+
+    def _check_forms(self, newest: TableMetadata, avros: Sequence[AvroSchemas]) -> None:
+        namespace = f"{self._prefix}.{newest.keyspace}"
+        for topic in self._assigner.assigned_topics(namespace, newest.name, is_fresh=True)[-1:]:
+            check_forms(self._registry, topic.name, avros)
 
     def _ask(
         self, newest: TableMetadata, avros: Sequence[AvroSchemas], former: Sequence[ChangeTopic | None]

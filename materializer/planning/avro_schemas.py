@@ -8,6 +8,7 @@ from cassandra_storage.formats.schema.compact_tables import as_selected
 from cassandra_storage.formats.schema.tables import TableMetadata
 from cdc_common.messages.avro.renames import is_misread, with_aliases
 from cdc_common.messages.avro.resolution import can_read
+from cdc_common.messages.avro.type_forms import EXACT, TypeForms
 from cdc_common.messages.envelope import key_schema, value_schema
 
 if TYPE_CHECKING:
@@ -22,12 +23,14 @@ class AvroSchemas(NamedTuple):
     value: dict[str, Any]
 
 
-def avro_schemas(prefix: str, table: TableMetadata, earlier: Sequence[AvroSchemas]) -> AvroSchemas:
+def avro_schemas(
+    prefix: str, table: TableMetadata, earlier: Sequence[AvroSchemas], forms: TypeForms = EXACT
+) -> AvroSchemas:
     """`earlier`: of the schemas before, whose names of renamed fields become aliases. prefix: kafka.topic_prefix."""
     shown = as_selected(table)
-    value = value_schema(shown, prefix)
+    value = value_schema(shown, prefix, forms)
     former = [each.value for each in earlier if each.table.id == table.id]
-    return AvroSchemas(shown, key_schema(shown, prefix), with_aliases(value, former))
+    return AvroSchemas(shown, key_schema(shown, prefix, forms), with_aliases(value, former))
 
 
 def can_follow(value: dict[str, Any], earlier: dict[str, Any]) -> bool:

@@ -13,16 +13,19 @@ import structlog
 
 from cdc_common.clients.registry.errors import IncompatibleSchemaError
 from cdc_common.errors.codes import Code
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import schema_text
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import change_topic, versions
 from materializer.planning.avro_schemas import AvroSchemas, avro_schemas, can_follow
+from materializer.planning.form_changes import check_forms
 from materializer.planning.plan import ChangeTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cassandra_storage.formats.schema.tables import TableMetadata
+    from cdc_common.messages.avro.type_forms import TypeForms
     from materializer.planning.plan import TableSchema
 
 _logger = structlog.get_logger(__name__)
@@ -34,6 +37,8 @@ class Registry(Protocol):
     def register(self, subject: str, schema: dict[str, Any]) -> int: ...
 
     def lookup(self, subject: str, schema: dict[str, Any]) -> int | None: ...
+
+    def latest(self, subject: str) -> tuple[int, dict[str, Any]] | None: ...
 
     def has(self, subject: str) -> bool: ...
 
@@ -67,11 +72,11 @@ def _first_places(known: Sequence[ChangeTopic | None]) -> dict[tuple[str, int, i
     return places
 
 
-def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema]) -> list[AvroSchemas]:
-    """The Avro schemas of a table's schemas, which come from the oldest to the newest."""
+def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema], forms: TypeForms = EXACT) -> list[AvroSchemas]:
+    """The Avro schemas of a table's schemas, which come from the oldest to the newest, in the table's forms."""
     avros: list[AvroSchemas] = []
     for each in schemas:
-        avros.append(avro_schemas(prefix, from_json(each.json), avros))
+        avros.append(avro_schemas(prefix, from_json(each.json), avros, forms))
     return avros
 
 
@@ -100,16 +105,28 @@ class ChangeTopics:
         """Raise CdcError if the registry does not answer."""
         self._registry.check_reachable()
 
-    def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]:
+    def find_or_create(
+        self, schemas: Sequence[TableSchema], forms: TypeForms = EXACT
+    ) -> tuple[ChangeTopic | None, ...]:
         """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
         Schemas that are newer than all that the registry knows are registered in their order, and the newest one of
         each table id in any case. Others are only looked up: registering never goes back. CdcError REGISTRY_UNREACHABLE
-        or REGISTRY_REFUSED.
+        or REGISTRY_REFUSED, or FORM_CHANGED if the table's topic has other forms.
         """
-        avros = avro_schemas_of(self._prefix, schemas)
+        avros = avro_schemas_of(self._prefix, schemas, forms)
+        self._check_forms(avros)
         known = self._find_each(avros, frozenset())
         return self._find_each(avros, new_schemas(schemas, known))
+
+    def _check_forms(self, avros: Sequence[AvroSchemas]) -> None:
+        """Compare the forms with those of the table's topic, unless it is known to have the newest schema."""
+        newest = avros[-1]
+        if (schema_text(newest.key), schema_text(newest.value)) in self._known:
+            return
+        names = list(takewhile(lambda topic: self._registry.has(f"{topic}-key"), self._topic_names(newest.table)))
+        if names:
+            check_forms(self._registry, names[-1], avros)
 
     def _find_each(self, avros: Sequence[AvroSchemas], new: Collection[int]) -> tuple[ChangeTopic | None, ...]:
         """new: the places of the schemas that are registered if they cannot be found."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cdc_common.messages.avro.type_forms import EXACT, TypeForms
+
 
 class TableSchema(NamedTuple):
     """A message of the tables topic: the table's id and the digest (16 bytes each), and the JSON of the value."""
@@ -35,7 +37,7 @@ class TopicPlan:
     change_topics: one for each schema; None for a schema under which no change was sent. The newest schema of each
         table id has one.
     max_message_bytes: the smallest max.message.bytes of these topics when they were found.
-    topic_id: the raw topic's.
+    topic_id: the raw topic's. forms: of the messages under all these schemas.
     """
 
     raw_partitions: int
@@ -43,3 +45,4 @@ class TopicPlan:
     change_topics: tuple[ChangeTopic | None, ...]
     max_message_bytes: int = 1_048_588
     topic_id: str = ""
+    forms: TypeForms = EXACT

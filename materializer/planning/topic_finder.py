@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from cdc_common.clients.registry.schematizer import SchematizerClient
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.topics import change_topic
 from materializer.planning.assigned_topics import AssignedTopics
 from materializer.planning.change_topics import ChangeTopics
@@ -15,6 +16,7 @@ from stream_runtime.state.checkpoint_location import object_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from cdc_common.messages.avro.type_forms import TypeForms
     from materializer.planning.change_topics import Registry
     from materializer.planning.plan import ChangeTopic, TableSchema
     from materializer.settings import Settings
@@ -25,7 +27,9 @@ class TopicFinder(Protocol):
 
     def check_reachable(self) -> None: ...
 
-    def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]: ...
+    def find_or_create(
+        self, schemas: Sequence[TableSchema], forms: TypeForms = EXACT
+    ) -> tuple[ChangeTopic | None, ...]: ...
 
 
 def topic_finder(settings: Settings, registry: Registry, make_topic: Callable[[str], int]) -> TopicFinder:
@@ -46,7 +50,7 @@ def topics_of_table(settings: Settings, keyspace: str, table: str, existing: Col
     if settings.materializer.topics == "registry":
         with SchematizerClient.of_settings(settings.registry) as client:
             assigned = {topic.name for topic in client.assigned_topics(f"{prefix}.{keyspace}", table)}
-        assigned |= {each.name for each in _cache(settings).read(f"{keyspace}.{table}").values()}
+        assigned |= _cache(settings).names(f"{keyspace}.{table}")
         found |= assigned & set(existing)
     return sorted(found)
 

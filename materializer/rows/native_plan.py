@@ -27,6 +27,9 @@ from cassandra_storage.formats.types.marshal import (
 from cassandra_storage.formats.types.native_order import UNKNOWN, key_form, path_form
 from cdc_common.messages.avro.distinct_keys import distinct_check
 from cdc_common.messages.avro.encoding import encode_string
+from cdc_common.messages.avro.form_values import RANGES, native_form
+from cdc_common.messages.avro.json_values import quoted
+from cdc_common.messages.avro.type_forms import EXACT, TypeForms
 from materializer.rows.row_columns import with_dropped_columns
 
 try:
@@ -71,6 +74,15 @@ _VALUES: dict[str, tuple[str, int]] = {
     "uuid": ("uuid", 16),
     "varint": ("varint", 0),
 }
+_FORMS = {
+    ("decimal", "string"): "decimal_text",
+    ("decimal", "double"): "decimal_double",
+    ("varint", "string"): "varint_text",
+    ("varint", "decimal"): "varint_decimal",
+    ("duration", "text"): "duration_text",
+    ("duration", "nanoseconds"): "duration_nanos",
+}
+_OUT_OF_RANGE = {"as_is": 0, "null": 1, "error": 2}
 
 
 def build_plan(table_id: bytes, digest: bytes, table: TableMetadata, encoder: ChangeEncoder | None) -> Plan | None:
@@ -82,8 +94,9 @@ def build_plan(table_id: bytes, digest: bytes, table: TableMetadata, encoder: Ch
     if not IS_NATIVE or not _is_plain(stored):
         return None
     header = SerializationHeader.of_table(stored)
+    forms = EXACT if encoder is None else encoder.forms
     clustering = [
-        (length, (*key_form(column.type), column.is_reversed), type_form(column.type, is_key=True))
+        (length, (*key_form(column.type), column.is_reversed), shown_form(column, forms, is_key=True))
         for column, length in zip(table.clustering, table_codec(table).clustering_lengths, strict=True)
     ]
     layout = None if encoder is None else encoder.layout
@@ -93,8 +106,8 @@ def build_plan(table_id: bytes, digest: bytes, table: TableMetadata, encoder: Ch
         _columns(stored.regular_columns, header.regular_columns),
         _columns(stored.static_columns, header.static_columns),
         clustering,
-        [type_form(column.type, is_key=True) for column in table.partition_key],
-        _fields(table, stored, {} if layout is None else layout.names),
+        [shown_form(column, forms, is_key=True) for column in table.partition_key],
+        _fields(table, stored, {} if layout is None else layout.names, forms),
         None if layout is None else layout[:-1],
     )
 
@@ -147,8 +160,8 @@ def _columns(columns: Sequence[ColumnMetadata], header: Columns) -> list[tuple[b
 
 
 def _fields(
-    table: TableMetadata, stored: TableMetadata, names: dict[str, str]
-) -> list[tuple[bool, int, TypeForm, int | None, bytes, bytes]]:
+    table: TableMetadata, stored: TableMetadata, names: dict[str, str], forms: TypeForms
+) -> list[tuple[bool, int, TypeForm, TypeForm, int | None, bytes, bytes]]:
     """What messages show: the columns that the table has, static ones first."""
     fields = []
     for is_static, shown, places in (
@@ -164,6 +177,7 @@ def _fields(
                     is_static,
                     order.index(column.name),
                     type_form(column.type),
+                    shown_form(column, forms),
                     None if dropped is None else dropped.dropped_time,
                     encode_string(f"before.{name}"),
                     encode_string(f"after.{name}"),
@@ -172,14 +186,28 @@ def _fields(
     return fields
 
 
-def type_form(type_: CqlType, *, is_key: bool = False) -> TypeForm:  # noqa: PLR0911  one for each kind of type
-    """Return how the core writes the type's values (cdc_common.messages.avro.cql_types, cql_values), in the one form of
-    values that are shown alike (materializer.rows.shown_forms). is_key: a key column's are written as they are.
+def shown_form(column: ColumnMetadata, forms: TypeForms, *, is_key: bool = False) -> TypeForm:
+    """Return how the core writes a column's values (cdc_common.messages.avro.cql_types, AvroTypes.column)."""
+    forms = forms.for_keys() if is_key else forms
+    fixed = None if is_key else forms.fixed_of(column.name, column.type)
+    if fixed is not None and isinstance(column.type, NativeType):
+        return (f"{column.type.name}_fixed", fixed.precision, fixed.scale, ())
+    if forms.is_json(column.type):
+        return ("json", 0, 0, (type_form(column.type, forms, is_key=is_key, is_json=True),))
+    return type_form(column.type, forms, is_key=is_key)
+
+
+def type_form(  # noqa: PLR0911  one for each kind of type
+    type_: CqlType, forms: TypeForms = EXACT, *, is_key: bool = False, is_json: bool = False
+) -> TypeForm:
+    """Return how the core writes the type's values (cdc_common.messages.avro.cql_values, form_values), in the one form
+    of values that are shown alike (materializer.rows.shown_forms). is_key: a key column's are written as they are, or
+    not at all where their text has no place for that. is_json: within a JSON text (json_values).
     """
-    form = partial(type_form, is_key=is_key)
+    form = partial(type_form, forms=forms, is_key=is_key, is_json=is_json)
     match type_:
         case NativeType(name):
-            return (*_VALUES[name], int(is_key and name in {"varint", "decimal"}), ())
+            return _native_form(name, forms, is_key=is_key, is_json=is_json)
         case ListType(of, is_multi_cell):
             return ("list_cells", 1, 0, (form(of),)) if is_multi_cell else ("list", 0, 0, (form(of),))
         case SetType(of, is_multi_cell):
@@ -191,9 +219,23 @@ def type_form(type_: CqlType, *, is_key: bool = False) -> TypeForm:  # noqa: PLR
             return ("tuple", 0, 0, tuple(map(form, types)))
         case UserType():
             inner = tuple(map(form, type_.field_types))
+            if is_json:
+                labels = tuple(f"{quoted(name)}:".encode() for name in type_.field_names)
+                kind, size = ("object_cells", len(inner)) if type_.is_multi_cell else ("object", 0)
+                return (kind, size, int(type_.is_multi_cell), inner, labels)
             return ("field_cells", len(inner), 1, inner) if type_.is_multi_cell else ("tuple", 0, 0, inner)
         case VectorType(of, dimension):
             length = fixed_length(of)
             return ("vector", dimension, -1 if length is None else length, (form(of),))
         case CustomType():
             return ("bytes", 0, 0, ())
+
+
+def _native_form(name: str, forms: TypeForms, *, is_key: bool, is_json: bool) -> TypeForm:
+    kind, size = _VALUES[name]
+    fixed = int(is_key and name in {"varint", "decimal"})
+    if name in RANGES:
+        fixed = _OUT_OF_RANGE[forms.out_of_range]
+    if not is_json:
+        kind = _FORMS.get((name, native_form(name, forms)), kind)
+    return (kind, size, fixed, ())

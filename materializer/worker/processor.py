@@ -96,7 +96,7 @@ def table_processor(
 def rules_mark(plan: TopicPlan, rules: FoldSettings) -> int:
     """A hash of what a raw topic's messages are folded with."""
     in_order = rules._replace(forgotten_publishers=frozenset()), sorted(rules.forgotten_publishers)
-    return crc32(repr((plan.schemas, plan.change_topics, plan.topic_id, in_order)).encode())
+    return crc32(repr((plan.schemas, plan.change_topics, plan.topic_id, plan.forms, in_order)).encode())
 
 
 def fold_settings(settings: MaterializerSettings) -> FoldSettings:
@@ -149,7 +149,8 @@ def _table_processor(
     for schema, change_topic in zip(plan.schemas, plan.change_topics, strict=True):
         if change_topic is not None:
             shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
-            encoder = ChangeEncoder(shown, prefix, change_topic.key_schema_id, change_topic.value_schema_id, cluster)
+            ids = change_topic.key_schema_id, change_topic.value_schema_id
+            encoder = ChangeEncoder(shown, prefix, *ids, cluster, forms=plan.forms)
             encoders[schema.digest] = encoder
             targets[schema.digest] = Target(
                 change_topic.name, change_topic.partitions, encoder, schema.table_id, change_topic.topic_id

@@ -1,4 +1,6 @@
-"""The converter of a CQL table: the schemas that the materializer registers for the table's change topic."""
+"""The converter of a CQL table: the schemas that the materializer registers for the table's change topic, in the forms
+that its settings have by default.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from uuid import UUID
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.schema.schema_rows import tables_from_rows
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS
 from cdc_common.messages.envelope import key_schema, schema_text, value_schema
 from cdc_common.messages.errors import MessageError
 from schematizer.converters.converted import ConversionError, Converted
@@ -41,8 +44,8 @@ class CqlConverter:
                 )
         table = _metadata(found["keyspace"], tables[0], types)
         try:
-            value = schema_text(value_schema(table, found["prefix"]))
-            key = schema_text(key_schema(table, found["prefix"]))
+            value = schema_text(value_schema(table, found["prefix"], DEFAULT_FORMS))
+            key = schema_text(key_schema(table, found["prefix"], DEFAULT_FORMS))
         except MessageError as error:
             raise ConversionError(str(error)) from error
         return Converted(tables[0].name, value, key, (), tables[0].comment or None)

@@ -81,7 +81,7 @@ def test_confluents_deserializer_alone_reads_keys_and_values(
     lines = first_lines(command, 4, tmp_path)
     assert all(line.startswith("{'p': 1, 'c': 'one'} ") for line in lines)
     assert [f"'op': '{op}'" in line for op, line in zip("cud", lines, strict=False)] == [True] * 3
-    assert "'half': {'unscaled': b'\\x05', 'scale': 1}" in lines[0]
+    assert """'v': '{"half":"0.5"}'""" in lines[0]
     assert lines[3] == "{'p': 1, 'c': 'one'} None\n"
     assert "'cluster': ''" not in lines[0]
 

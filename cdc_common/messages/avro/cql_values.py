@@ -89,7 +89,7 @@ def _uuid(value: bytes) -> bytes:
 def _decimal(value: bytes) -> bytes:
     if len(value) < 5:
         raise _wrong_length("decimal", value)
-    return encode_bytes(value[4:]) + encode_long(int.from_bytes(value[:4], "big", signed=True))
+    return encode_long(int.from_bytes(value[:4], "big", signed=True)) + encode_bytes(value[4:])
 
 
 def _inet(value: bytes) -> bytes:

@@ -1,8 +1,9 @@
 """Finds values of partition keys that share their Avro form with other bytes.
 
 Cassandra distinguishes partitions by the bytes of their keys, even if the key's type considers two values equal: a
-boolean has 255 forms of true, and a tuple may lack its last fields or have null there. One form of each is the key in
-Avro; the others cannot be represented. Clusterings are compared by their types, so all forms are one row.
+boolean has 255 forms of true, a tuple may lack its last fields or have null there, and a varint may have more bytes
+than it needs, which its text does not show. One form of each is the key in Avro; the others cannot be represented.
+Clusterings are compared by their types, so all forms are one row.
 """
 
 from __future__ import annotations
@@ -26,40 +27,60 @@ from cassandra_storage.formats.types.marshal import (
     pairs,
     vector_elements,
 )
+from cdc_common.messages.avro.form_values import is_shortest
+from cdc_common.messages.avro.type_forms import EXACT, TypeForms
 
 Check: TypeAlias = Callable[[bytes], bool]
 
 _NULL = b"\xff\xff\xff\xff"
 
 
-def distinct_check(cql_type: CqlType) -> Check | None:  # noqa: PLR0911  one for each kind of type
+def distinct_check(cql_type: CqlType, forms: TypeForms = EXACT) -> Check | None:
     """The function that is true for values that no others share their Avro form with; None if it is so for all values.
 
-    It raises FormatError for what is no value of the type.
+    forms: of the messages. It raises FormatError for what is no value of the type.
     """
+    key_forms = forms.for_keys()
+    is_json = key_forms.is_json(cql_type)
+    as_text = frozenset(
+        name
+        for name, is_text in (("varint", key_forms.varints == "string"), ("decimal", key_forms.decimals == "string"))
+        if is_json or is_text
+    )
+    return _check(cql_type, as_text)
+
+
+def _check(cql_type: CqlType, as_text: frozenset[str]) -> Check | None:  # noqa: PLR0911  one for each kind of type
+    """as_text: the types of numbers that are shown without their bytes."""
     match cql_type:
         case NativeType("boolean"):
             return lambda value: value in (b"", b"\x00", b"\x01")
+        case NativeType(name) if name in as_text:
+            return is_shortest if name == "varint" else _is_decimal_shortest
         case ListType(of, _) | SetType(of, _):
-            return _list_check(of)
+            return _list_check(of, as_text)
         case MapType(keys, values, _):
-            return _map_check(keys, values)
+            return _map_check(keys, values, as_text)
         case TupleType(types):
-            return _tuple_check(types)
+            return _tuple_check(types, as_text)
         case UserType():
-            return _tuple_check(cql_type.field_types)
+            return _tuple_check(cql_type.field_types, as_text)
         case VectorType():
-            return _vector_check(cql_type)
+            return _vector_check(cql_type, as_text)
     return None
 
 
-def _list_check(of: CqlType) -> Check | None:
-    check = distinct_check(of)
+def _is_decimal_shortest(value: bytes) -> bool:
+    return is_shortest(value[4:])
+
+
+def _list_check(of: CqlType, as_text: frozenset[str]) -> Check | None:
+    check = _check(of, as_text)
     return None if check is None else lambda value: all(map(check, elements(value)))
 
 
-def _map_check(keys: CqlType, values: CqlType) -> Check | None:
-    of_key, of_value = distinct_check(keys), distinct_check(values)
+def _map_check(keys: CqlType, values: CqlType, as_text: frozenset[str]) -> Check | None:
+    of_key, of_value = _check(keys, as_text), _check(values, as_text)
     if of_key is None and of_value is None:
         return None
 
@@ -69,9 +90,9 @@ def _map_check(keys: CqlType, values: CqlType) -> Check | None:
     return check
 
 
-def _tuple_check(types: tuple[CqlType, ...]) -> Check:
+def _tuple_check(types: tuple[CqlType, ...], as_text: frozenset[str]) -> Check:
     """All fields must be there, and null be of the size -1."""
-    checks = tuple(map(distinct_check, types))
+    checks = tuple(_check(of, as_text) for of in types)
 
     def check(value: bytes) -> bool:
         split = fields(value, len(checks))
@@ -83,8 +104,8 @@ def _tuple_check(types: tuple[CqlType, ...]) -> Check:
     return check
 
 
-def _vector_check(cql_type: VectorType) -> Check | None:
-    of_element = distinct_check(cql_type.elements)
+def _vector_check(cql_type: VectorType, as_text: frozenset[str]) -> Check | None:
+    of_element = _check(cql_type.elements, as_text)
     has_sizes = fixed_length(cql_type.elements) is None
     if of_element is None and not has_sizes:
         return None

@@ -25,12 +25,36 @@ def with_aliases(schema: dict[str, Any], earlier: Iterable[dict[str, Any]]) -> d
 
 def is_misread(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
     """Whether a field has a name that another field had: earlier messages would be read into the wrong field."""
+    if _renames_in_json(schema, earlier):
+        return True
     before = _user_types(earlier)
     for name, fields in _user_types(schema).items():
         former = {field["name"]: position for position, field in enumerate(before.get(name, ()))}
         if any(former.get(field["name"], position) != position for position, field in enumerate(fields)):
             return True
     return False
+
+
+def _renames_in_json(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether a JSON column has other names for a user type's fields: earlier messages have the former ones."""
+    before = _json_fields(earlier)
+    return any(
+        name in before.get(column, {}) and fields[: len(before[column][name])] != before[column][name]
+        for column, types in _json_fields(schema).items()
+        for name, fields in types.items()
+    )
+
+
+def _json_fields(envelope: dict[str, Any]) -> dict[str, dict[str, list[str]]]:
+    """By column, the names of the fields of the user types that are in its JSON."""
+    found = {}
+    for record in _records(envelope):
+        for field in record["fields"]:
+            branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
+            for branch in branches:
+                if isinstance(branch, dict) and "jsonFields" in branch:
+                    found[field["name"]] = branch["jsonFields"]
+    return found
 
 
 def _user_types(envelope: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from dev.local_stack.clients.cql import EMPTY
+from dev.local_stack.clients.text_forms import decimal_of, duration_of, from_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -26,6 +27,7 @@ Plain: TypeAlias = "Hashable"
 Rows: TypeAlias = "dict[Plain, dict[str, Plain]]"
 Scalar: TypeAlias = "Callable[[Any], Plain]"
 EMPTY_TYPE = "'org.apache.cassandra.db.marshal.EmptyType'"  # as the driver names it
+_COLLECTIONS = ("list", "set", "map", "org.apache.cassandra.db.marshal.VectorType")
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -150,6 +152,8 @@ def from_driver(kind: Any, value: Any) -> Plain:  # noqa: ANN401 - the driver's 
 
 def from_avro(kind: Any, value: Any) -> Plain:  # noqa: ANN401 - the driver's type class, a decoded Avro value
     """The plain form of a value as AvroDeserializer gives it."""
+    if isinstance(value, str) and (is_record(kind) or kind.typename in _COLLECTIONS):
+        value = from_json(kind, value)
     if isinstance(value, dict) and is_record(kind):
         value = list(value.values())
     elif isinstance(value, dict) and kind.typename == "map":
@@ -187,13 +191,17 @@ def _same(value: Any) -> Plain:  # noqa: ANN401
     return hashable
 
 
-def _milliseconds(value: dt.datetime) -> int:
+def _milliseconds(value: dt.datetime | int) -> int:
+    if isinstance(value, int):  # within JSON
+        return value
     aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
     return (aware - EPOCH) // dt.timedelta(milliseconds=1)
 
 
-def _decimal(record: dict[str, Any]) -> Plain:
-    unscaled = int.from_bytes(record["unscaled"], "big", signed=True)
+def _decimal(record: dict[str, Any] | str) -> Plain:
+    if isinstance(record, str):
+        return decimal_of(record).as_tuple()
+    unscaled = int.from_bytes(record["value"], "big", signed=True)
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -record["scale"])).as_tuple()
 
 
@@ -208,11 +216,15 @@ DRIVER: Mapping[str, Scalar] = {
 }
 AVRO: Mapping[str, Scalar] = {
     "timestamp": _milliseconds,
-    "date": lambda value: (value - EPOCH.date()).days,
-    "duration": lambda value: (value["months"], value["days"], value["nanos"]),
+    "date": lambda value: value if isinstance(value, int) else (value - EPOCH.date()).days,
+    "duration": lambda value: (
+        duration_of(value) if isinstance(value, str) else (value["months"], value["days"], value["nanos"])
+    ),
     "inet": ipaddress.ip_address,
     "decimal": _decimal,
-    "varint": lambda value: int.from_bytes(value, "big", signed=True),
+    "varint": lambda value: (
+        int(decimal_of(value)) if isinstance(value, str) else int.from_bytes(value, "big", signed=True)
+    ),
     "uuid": lambda value: UUID(str(value)),
     "timeuuid": lambda value: UUID(str(value)),
 }

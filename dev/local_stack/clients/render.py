@@ -72,8 +72,8 @@ def value_text(value: object) -> str:
     match value:
         case None:
             return "null"
-        case dict() if value.keys() == {"unscaled", "scale"}:
-            return str(Decimal(int.from_bytes(value["unscaled"], "big", signed=True)).scaleb(-value["scale"]))
+        case dict() if value.keys() == {"scale", "value"}:
+            return str(Decimal(int.from_bytes(value["value"], "big", signed=True)).scaleb(-value["scale"]))
         case dict():
             return "{" + ", ".join(f"{name}: {value_text(item)}" for name, item in value.items()) + "}"
         case list() | tuple():

@@ -1,4 +1,4 @@
-"""Jars that benchmarks alone need: those of the peers."""
+"""Jars that benchmarks and judges alone need: those of the peers, and of consumers."""
 
 from __future__ import annotations
 
@@ -13,4 +13,13 @@ SPARK_KAFKA = JarSet(
     ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",),
     # What Spark has already.
     ("org.apache.hadoop:hadoop-client-runtime", "org.apache.hadoop:hadoop-client-api", "org.scala-lang:scala-library"),
+)
+DEBEZIUM_JDBC = JarSet(  # a sink of Kafka Connect, with what it expects of a worker, and a converter of Avro
+    "debezium-jdbc-3.4.0",
+    (
+        "io.debezium:debezium-connector-jdbc:3.4.0.Final",
+        "org.apache.kafka:connect-runtime:4.1.0",
+        "io.apicurio:apicurio-registry-utils-converter:2.6.13.Final",
+        "org.postgresql:postgresql:42.7.7",
+    ),
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS
 from cdc_common.messages.envelope import key_schema, value_schema
 from publisher.tables.system_schema import read_tables
 from schematizer.converters.cql import CqlConverter
@@ -61,8 +62,8 @@ def test_the_schemas_are_those_of_the_table(tables: dict[str, TableMetadata], fr
         assert converted.key is not None
         table = tables.get(str(converted.source))
         if table is not None:
-            assert json.loads(converted.value) == value_schema(table, "cdc")
-            assert json.loads(converted.key) == key_schema(table, "cdc")
+            assert json.loads(converted.value) == value_schema(table, "cdc", DEFAULT_FORMS)
+            assert json.loads(converted.key) == key_schema(table, "cdc", DEFAULT_FORMS)
             compared.add(table.name)
     assert compared == tables.keys()
 

@@ -9,6 +9,7 @@ import pytest
 
 from cassandra_storage.formats.schema.compact_tables import as_selected
 from cdc_common.messages.avro.encoding import encode_long
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, TypeForms
 from cdc_common.messages.envelope import ChangeEncoder
 from cdc_common.messages.tables import canonical, digest
 from materializer.fold import chunk as chunk_module
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 TS_MS = 1_760_000_000_123
 _fold_chunk = chunk_module.fold_chunk
-_ENCODERS: dict[bytes, ChangeEncoder] = {}
+_ENCODERS: dict[tuple[bytes, TypeForms], ChangeEncoder] = {}
 
 
 class DifferenceError(AssertionError):
@@ -60,7 +61,9 @@ def fold_both(
         expected = _outcome(reader, records, catalog, settings)
     found = _outcome(reader, records, catalog, settings)
     encoded = _outcome(reader, records, replace(catalog, encoders=encoders, _plans={}), settings)
-    for other in (found, encoded):
+    as_default = {key[1]: encoder_of(table, DEFAULT_FORMS) for key, table in catalog.schemas.items()}
+    in_forms = _outcome(reader, records, replace(catalog, encoders=as_default, _plans={}), settings)
+    for other in (found, encoded, in_forms):
         if isinstance(expected, Exception) or isinstance(other, Exception):
             check_equal(isinstance(other, Exception), isinstance(expected, Exception))
             if not is_state_damaged:
@@ -72,7 +75,9 @@ def fold_both(
     if isinstance(expected, Exception):
         raise expected
     assert not isinstance(encoded, Exception)
+    assert not isinstance(in_forms, Exception)
     check_messages(encoded, encoders)
+    check_messages(in_forms, as_default)
     if counts is not None:
         counts.records += len(records) - expected.left
         counts.native += encoded.native
@@ -94,10 +99,10 @@ def check_messages(result: ChunkResult, encoders: dict[bytes, ChangeEncoder]) ->
             check_equal((change.op, change.row_sequence), (row_change.op, row_change.row_sequence))
 
 
-def encoder_of(table: TableMetadata) -> ChangeEncoder:
-    key = digest(canonical(table))
+def encoder_of(table: TableMetadata, forms: TypeForms = EXACT) -> ChangeEncoder:
+    key = digest(canonical(table)), forms
     if key not in _ENCODERS:
-        _ENCODERS[key] = ChangeEncoder(as_selected(table), "cdc", 1, 2, "cluster")
+        _ENCODERS[key] = ChangeEncoder(as_selected(table), "cdc", 1, 2, "cluster", forms=forms)
     return _ENCODERS[key]
 
 

@@ -29,6 +29,10 @@ class MemoryRegistry:
     def lookup(self, subject: str, schema: dict[str, Any]) -> int | None:
         return self.schemas.get((subject, json.dumps(schema)))
 
+    def latest(self, subject: str) -> tuple[int, dict[str, Any]] | None:
+        found = [(schema_id, json.loads(text)) for (of, text), schema_id in self.schemas.items() if of == subject]
+        return found[-1] if found else None
+
     def get(self, schema_id: int) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(next(text for (_, text), each in self.schemas.items() if each == schema_id))
         return found

@@ -6,23 +6,53 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.rows.byte_comparable import clustering_encoder, path_encoder
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType
 from cassandra_storage.formats.types.native_order import KEY_TYPES, path_form
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.avro.cql_values import EmptyValueError
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, FixedDecimal, TypeForms
 from dev.verify.fuzz.mutate import mutated
 from dev.verify.oracle.type_values import TypeValues
-from materializer.rows.native_plan import type_form
+from materializer.rows.native_plan import shown_form, type_form
 from materializer.rows.shown_forms import value_form
 
 if TYPE_CHECKING:
     import random
 
-    from cassandra_storage.formats.schema.tables import ColumnMetadata
     from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.avro.cql_values import Encoder
 
 EMPTY, UNREADABLE, NOT_MINE = 1, 2, 3
+
+
+CHOICES = (
+    TypeForms(),
+    DEFAULT_FORMS,
+    DEFAULT_FORMS._replace(decimals="exact", out_of_range="null"),
+    TypeForms(decimals="double", varints="decimal", durations="nanoseconds", out_of_range="null"),
+    TypeForms(maps="json", nested_collections="json", durations="text", out_of_range="null"),
+    TypeForms(decimals="string", varints="string", durations="text", user_types="json"),
+    TypeForms(fixed=(("c", FixedDecimal(5, 2)),)),
+    TypeForms(fixed=(("c", FixedDecimal(38, 10)),)),
+)
+
+
+def check_in_forms(type_: CqlType, value: bytes) -> bool:
+    """check_value in each choice of forms, as far as the core takes the value; whether it takes it in all of them."""
+    from cdc_native.fold import values  # noqa: PLC0415 - it may not be compiled
+
+    form, takes_all = value_form(type_), True
+    for forms, is_key in ((each, is_key) for each in CHOICES for is_key in (False, True)):
+        column = ColumnMetadata("c", type_, ColumnKind.CLUSTERING if is_key else ColumnKind.REGULAR)
+        encode = AvroTypes("a", forms).column("c", type_, cql_name="c", is_key=is_key).encode
+        shown = value if form is None or is_key else form(value)
+        found = values.encode(shown_form(column, forms, is_key=is_key), value)
+        if found == NOT_MINE:
+            takes_all = False
+            continue
+        assert found == _expected(encode, shown), (type_, value, forms, is_key)
+    return takes_all
 
 
 def check_value(type_: CqlType, value: bytes) -> bool:
@@ -47,6 +77,7 @@ def check_any_value(rng: random.Random) -> bool:
     type_ = types.type()
     value = types.value(type_)
     check_value(type_, value)
+    check_in_forms(type_, value)
     return check_value(type_, mutated(rng, value, [b"\0"]))
 
 

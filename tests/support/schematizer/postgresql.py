@@ -18,6 +18,7 @@ REQUIRED = "CDC_REQUIRE_POSTGRESQL"
 _USER = "nobody"
 """PostgreSQL refuses to run as root."""
 _START_SECONDS = 120
+_PORT = 5432
 _OTHER_USER: Any = {"user": _USER, "group": pwd.getpwnam(_USER).pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
@@ -32,9 +33,12 @@ def programs() -> Path | None:
 
 @dataclass
 class PostgreSQL:
-    """Start it, then make databases in it."""
+    """Start it, then make databases in it. port: of 127.0.0.1, for Java's drivers, which have no Unix sockets; 0 for
+    none.
+    """
 
     folder: Path
+    port: int = 0
     process: subprocess.Popen[bytes] | None = None
     databases: int = 0
 
@@ -44,7 +48,13 @@ class PostgreSQL:
         data = self.folder / "data"
         self._run(binaries / "initdb", "--pgdata", data, "--username", "test", "--auth", "trust", "--no-sync")
         # Durability is not what these tests are about; kill -9 of PostgreSQL is PostgreSQL's own affair.
-        options = ("-c", "listen_addresses=", "-c", f"unix_socket_directories={self.folder}", "-c", "fsync=off")
+        settings = (
+            f"listen_addresses={'127.0.0.1' if self.port else ''}",
+            f"port={self.port or _PORT}",
+            f"unix_socket_directories={self.folder}",
+            "fsync=off",
+        )
+        options = [word for setting in settings for word in ("-c", setting)]
         command = [str(binaries / "postgres"), "-D", str(data), *options]
         with (self.folder / "log").open("wb") as log:
             process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -72,7 +82,8 @@ class PostgreSQL:
         shutil.rmtree(self.folder)
 
     def _psql(self, statement: str) -> list[str]:
-        return ["psql", "-h", str(self.folder), "-U", "test", "-d", "postgres", "-qAtc", statement]
+        address = ["-h", str(self.folder), "-p", str(self.port or _PORT), "-U", "test", "-d", "postgres"]
+        return ["psql", *address, "-qAtc", statement]
 
     def _run(self, *command: object) -> None:
         plain = [str(part) for part in command]

@@ -12,7 +12,13 @@ from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.marshal import NativeType
 from cassandra_storage.formats.types.native_order import KEY_TYPES
 from cdc_common.messages.avro.cql_values import NATIVE_ENCODERS
-from tests.support.materializer.native_forms import check_any_value, check_component, check_paths, check_value
+from tests.support.materializer.native_forms import (
+    check_any_value,
+    check_component,
+    check_in_forms,
+    check_paths,
+    check_value,
+)
 
 keys = pytest.importorskip("cdc_native.formats.keys")
 values = pytest.importorskip("cdc_native.fold.values")
@@ -34,6 +40,7 @@ def test_values_of_any_type(seed: int) -> None:
 @given(value=st.binary(max_size=20))
 def test_any_bytes_as_a_native_value(name: str, value: bytes) -> None:
     check_value(NativeType(name), value)
+    check_in_forms(NativeType(name), value)
 
 
 @given(value=st.one_of(st.text().map(str.encode), st.binary(max_size=8), st.binary(min_size=60, max_size=70)))

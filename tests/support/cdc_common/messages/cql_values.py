@@ -45,7 +45,7 @@ def _varint(number: int) -> bytes:
 
 
 def _decimal(unscaled: int, scale: int) -> Value:
-    return struct.pack(">i", scale) + _varint(unscaled), {"unscaled": _varint(unscaled), "scale": scale}
+    return struct.pack(">i", scale) + _varint(unscaled), {"value": _varint(unscaled), "scale": scale}
 
 
 def _duration(months: int, days: int, nanos: int, sign: int) -> Value:

@@ -55,7 +55,7 @@ _NATIVE: dict[str, Callable[[Any], bytes]] = {
     "empty": bytes,
     "uuid": lambda text: UUID(text).bytes,
     "timeuuid": lambda text: UUID(text).bytes,
-    "decimal": lambda record: struct.pack(">i", record["scale"]) + record["unscaled"],
+    "decimal": lambda record: struct.pack(">i", record["scale"]) + record["value"],
     "duration": lambda record: b"".join(write_vint(record[part]) for part in ("months", "days", "nanos")),
     "inet": lambda text: ipaddress.ip_address(text).packed,
 }

@@ -16,6 +16,8 @@ from cassandra_storage.formats.primitives.vint import write_vint
 from cassandra_storage.formats.types.cql_types import parse_type
 from cassandra_storage.formats.types.marshal import CqlType, NativeType, UserType
 from cdc_common.messages.avro.cql_types import _NATIVE, SHARED_NAMESPACE, AvroTypes
+from cdc_common.messages.avro.form_entries import CHOICES
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal
 from dev.local_stack.process.paths import project_root
 from tests.support.cdc_common.messages.from_avro import without_logical_types
 
@@ -28,6 +30,12 @@ ROWS = {
     for row in (line.strip("| ").split(" | ") for line in PAGE.splitlines() if re.match(r"\| [a-z].* \| ", line))
     if len(row) > 2 and row[2].startswith("`")
 }
+FORMS = [
+    (*(cell.strip("`") for cell in (setting, value)), avro, *of.strip("`").split(" `"), as_json.strip("`"))
+    for setting, value, avro, of, as_json, _ in (
+        line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| `") and line.count(" | ") == 5
+    )
+]
 ADDRESS = UserType("shop", "address", ("street", "zip"), (NativeType("text"), NativeType("text")), is_multi_cell=False)
 
 
@@ -71,6 +79,9 @@ SERIALIZED = {
 }
 
 
+ONLY_IN_FORMS = {("duration", "2d3ns"): b"".join(map(write_vint, (0, 2, 3)))}
+
+
 def test_every_type_is_on_the_page() -> None:
     assert {(name, example) for name, (_, example, _) in ROWS.items()} == set(SERIALIZED)
     assert {*_NATIVE} - {"empty"} <= {name for row in ROWS for name in row.split(", ")}
@@ -79,13 +90,35 @@ def test_every_type_is_on_the_page() -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_avro_type_and_example(name: str) -> None:
     avro, example, as_json = ROWS[name]
-    avro_type = AvroTypes("cdc.shop.orders").column("c", _cql_type(name))
+    avro_type = AvroTypes("cdc.shop.orders", DEFAULT_FORMS).column("c", _cql_type(name))
     assert ", ".join(_described(avro_type.schema)) == avro.replace("`", "")
     encoded = BytesIO(avro_type.encode(SERIALIZED[name, example]))
+    found = _json(schemaless_reader(encoded, without_logical_types(avro_type.schema), None))
+    assert found == json.loads(as_json)
+
+
+@pytest.mark.parametrize("row", FORMS, ids=lambda row: " ".join(row[:4]))
+def test_other_forms_and_examples(row: tuple[str, ...]) -> None:
+    setting, value, avro, name, example, as_json = row
+    forms = EXACT._replace(fixed=(("c", FixedDecimal(12, 4)),)) if setting == "type_forms" else EXACT
+    if setting != "type_forms":
+        assert getattr(EXACT._replace(**{setting: value}), setting) == value
+        forms = EXACT._replace(**{setting: value})
+    avro_type = AvroTypes("cdc.shop.orders", forms).column("c", _cql_type(name), cql_name="c")
+    assert ", ".join(_described(avro_type.schema)) == avro.replace("`", "")
+    encoded = BytesIO(avro_type.encode({**SERIALIZED, **ONLY_IN_FORMS}[name, example]))
     found = _json(schemaless_reader(encoded, without_logical_types(avro_type.schema), None))
     if name == "user type":
         assert found.pop("zip") is None  # the page's type may have any other fields
     assert found == json.loads(as_json)
+
+
+def test_every_other_form_is_on_the_page() -> None:
+    """Those of the settings but the defaults, which the first table has, and those that are no form of a type."""
+    settings = {name for name in CHOICES if name not in {"out_of_range", "static_rows", "nested_collections"}}
+    others = {(name, value) for name in settings for value in CHOICES[name]}
+    others -= {(name, getattr(DEFAULT_FORMS, name)) for name in settings}
+    assert {row[:2] for row in FORMS} == others | {("type_forms", "decimal(12,4)")}
 
 
 def _cql_type(name: str) -> CqlType:
@@ -109,7 +142,11 @@ def _described(schema: Any) -> Iterable[str]:  # noqa: ANN401  a schema
         yield f"array of records {schema['items']['name']}"
     else:
         yield schema["type"]
-    if "logicalType" in schema:
+    if schema.get("connect.name") == "io.debezium.data.Json":
+        yield "JSON"
+    if schema.get("logicalType") == "decimal":
+        yield f"decimal({schema['precision']},{schema['scale']})"
+    elif "logicalType" in schema:
         yield schema["logicalType"]
     if "cqlType" in schema:
         yield f"cqlType {schema['cqlType']}"

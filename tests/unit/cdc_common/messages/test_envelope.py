@@ -154,6 +154,7 @@ def test_the_row_of_a_partition_with_only_statics() -> None:
         "default": None,
         "cqlName": "größe",
         "cqlType": "int",
+        "static": True,
     }
     assert encode(WITH_STATIC, CREATED)[0] == {"shop": "s1", "day": 5, "line": 1}
 

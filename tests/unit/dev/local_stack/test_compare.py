@@ -84,7 +84,7 @@ def test_an_empty_value_is_not_null() -> None:
 def test_a_clustering_has_one_spelling_and_its_value_does_not_count() -> None:
     kinds = {"id": kind("decimal")}
     columns = TableColumns(("id",), kinds, partition_columns=0)
-    one, other = {"id": Decimal("1.00")}, {"id": {"unscaled": b"\x01", "scale": 0}}
+    one, other = {"id": Decimal("1.00")}, {"id": {"value": b"\x01", "scale": 0}}
     assert key_of(columns, one, from_driver) == key_of(columns, other, from_avro)
     assert key_of(columns, one, from_driver) != key_of(columns, {"id": Decimal("1.01")}, from_driver)
     assert plain_row(columns, one, from_driver) == {}
@@ -94,6 +94,7 @@ VECTOR = SimpleNamespace(
     typename="org.apache.cassandra.db.marshal.VectorType", cassname="VectorType", subtypes=(), subtype=INT
 )
 UDT = kind("pair", INT, TEXT, cassname="UserType")
+JSON_UDT = SimpleNamespace(**{**vars(UDT), "fieldnames": ("n", "t")})
 MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, 678000, dt.UTC)
 IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
 
@@ -110,7 +111,23 @@ IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
             {"months": 1, "days": 2, "nanos": 3},
             {"months": 1, "days": 2, "nanos": 4},
         ),
-        (kind("decimal"), Decimal("1.50"), {"unscaled": b"\x00\x96", "scale": 2}, {"unscaled": b"\x0f", "scale": 1}),
+        (kind("decimal"), Decimal("1.50"), {"value": b"\x00\x96", "scale": 2}, {"value": b"\x0f", "scale": 1}),
+        (kind("decimal"), Decimal("1.50"), "1.50", "1.5"),
+        (kind("decimal"), Decimal("-1E+3"), "-1E+3", "-1000"),
+        (kind("varint"), -129, "-129", "129"),
+        (kind("duration"), SimpleNamespace(months=1, days=2, nanoseconds=3), "P1M2DT0.000000003S", "P1M2D"),
+        (
+            kind("duration"),
+            SimpleNamespace(months=-1, days=0, nanoseconds=-3_661_500_000_000),
+            "P-1MT-1H-1M-1.5S",
+            "P-1MT1H1M1.5S",
+        ),
+        (kind("map", TEXT, INT), {"a": 1}, '{"a":1}', '{"a":2}'),
+        (kind("map", INT, kind("blob")), {1: b"a"}, '{"1":"0x61"}', '{"2":"0x61"}'),
+        (kind("map", kind("double"), INT), {float("nan"): 1}, '{"NaN":1}', '{"1.5":1}'),
+        (JSON_UDT, (1, None), '{"n":1}', '{"n":1,"t":""}'),
+        (kind("list", kind("date")), [SimpleNamespace(days_from_epoch=1)], "[1]", "[2]"),
+        (kind("tuple", INT, TEXT, cassname="TupleType"), (1, None), "[1,null]", '[1,"a"]'),
         (kind("inet"), "::1", "0:0:0:0:0:0:0:1", "::2"),
         (kind("uuid"), IDENTIFIER, IDENTIFIER, UUID(int=1)),
         (kind("varint"), -129, b"\xff\x7f", b"\x7f"),

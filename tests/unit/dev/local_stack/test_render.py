@@ -8,7 +8,7 @@ import json
 from dev.local_stack.clients.change_reader import Change
 from dev.local_stack.clients.render import change_json, change_text, value_text
 
-BEFORE = {"id": 7, "status": "new", "total": {"unscaled": b"\x10\x9a", "scale": 2}, "note": None}
+BEFORE = {"id": 7, "status": "new", "total": {"scale": 2, "value": b"\x10\x9a"}, "note": None}
 VALUE = {
     "op": "u",
     "before": BEFORE,

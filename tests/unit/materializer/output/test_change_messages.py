@@ -17,6 +17,9 @@ CHANGE = RowChange(b"p", (), "d", {}, None, 1, Source(0, bytes(16), "CommitLog-7
 class FakeEncoder:
     """A change whose partition key is `odd` has no form."""
 
+    def leaves_out(self, change: RowChange) -> bool:
+        return change.clustering is None
+
     def encode(self, change: RowChange, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
         return None if change.partition_key == b"odd" else (b"key", b"short" if without_before else b"value")
 

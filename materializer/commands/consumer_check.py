@@ -1,0 +1,151 @@
+"""`cassandra-materializer check --for CONSUMER TABLE`: the columns of a table that a consumer will not take.
+
+The rules are those that the tests of consumers have found (tests/servers/consumers, docs/guides/consumers.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+from cassandra_storage.formats.types.cql_types import quoted_if_needed, type_text
+from cassandra_storage.formats.types.marshal import (
+    CqlType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+    all_types,
+)
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.tables import from_json
+from materializer.planning.table_forms import table_forms
+from materializer.planning.table_schemas import read_table_schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cassandra_storage.formats.schema.tables import TableMetadata
+    from cdc_common.messages.avro.type_forms import TypeForms
+    from materializer.settings import Settings
+
+Consumer: TypeAlias = Literal["jdbc", "flink", "clickhouse", "spark", "iceberg"]
+CONSUMERS: tuple[Consumer, ...] = get_args(Consumer)
+_RECORD_STOPS = "a record stops the sink's task"
+
+
+class Finding(NamedTuple):
+    """column: "" for one of the whole table. is_refused: the consumer does not take it at all."""
+
+    column: str
+    problem: str
+    fix: str
+    is_refused: bool = True
+
+
+class Rule(NamedTuple):
+    """What a consumer makes of a kind of type (`kind`) whose setting has a value."""
+
+    kind: str
+    value: str
+    problem: str
+    fix: str
+    is_refused: bool = True
+
+
+_RULES: dict[Consumer, tuple[Rule, ...]] = {
+    "jdbc": (
+        Rule("decimals", "exact", "becomes a double, which rounds", "decimals=string, or decimal(p,s) for the column"),
+        Rule("varints", "bytes", "becomes two's complement in a bytea", "varints=string", is_refused=False),
+        Rule("durations", "record", _RECORD_STOPS, "durations=text"),
+        Rule("user_types", "record", _RECORD_STOPS, "user_types=json"),
+        Rule("maps", "native", "needs hstore if keys are text, and stops the task otherwise", "maps=json"),
+        Rule("nested_collections", "native", "an array of arrays stops the task", "nested_collections=json"),
+        Rule("out_of_range", "as_is", "a value that PostgreSQL lacks stops the task", "out_of_range=null", False),
+    ),
+    "flink": (
+        Rule("decimals", "exact", "no built-in function makes a number of the record", "decimals=string", False),
+        Rule("varints", "bytes", "can only be read as DECIMAL(38, 0) or bytes", "varints=string", False),
+        Rule("out_of_range", "as_is", "a far date may be shown as no row", "out_of_range=null", False),
+    ),
+    "clickhouse": (
+        Rule("decimals", "exact", "is a tuple of scale and bytes", "decimals=string", False),
+        Rule("varints", "bytes", "is a string of bytes", "varints=string", False),
+        Rule(
+            "out_of_range",
+            "as_is",
+            "Date32 and DateTime64 end in 2299: a later value stops the file, or is read as another one",
+            "out_of_range=null, for those outside the years 1 to 9999",
+            is_refused=False,
+        ),
+    ),
+    "spark": (
+        Rule("decimals", "exact", "is a struct of scale and bytes", "decimals=string", is_refused=False),
+        Rule("varints", "bytes", "is binary", "varints=string", is_refused=False),
+        Rule("out_of_range", "as_is", "a far timestamp overflows in Spark", "out_of_range=null", is_refused=False),
+    ),
+    "iceberg": (
+        Rule("decimals", "exact", "is a struct of scale and bytes", "decimals=string", is_refused=False),
+        Rule("varints", "bytes", "is binary", "varints=string", is_refused=False),
+        Rule("out_of_range", "as_is", "a far timestamp overflows in microseconds", "out_of_range=null", False),
+    ),
+}
+_RELATIONAL: tuple[Consumer, ...] = ("jdbc", "flink")
+
+
+def check_consumer(settings: Settings, consumer: Consumer, table: str, say: Callable[[str], None]) -> bool:
+    """Print the findings; whether the consumer takes all columns. CdcError(SCHEMA_UNKNOWN) for an unknown table."""
+    keyspace, _, name = table.partition(".")
+    schemas = read_table_schemas(settings.kafka).for_table((keyspace, name))
+    if not schemas:
+        raise CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The tables topic holds no schema of {table}.",
+            "Write the name as Cassandra has it. The publisher sends the schema of a table once its cdc is on.",
+        )
+    metadata = from_json(schemas[-1].json)
+    forms = table_forms(settings.materializer, metadata)
+    found = list(find_limits(consumer, metadata, forms, on_large_message=settings.materializer.on_large_message))
+    for each in sorted(found, key=lambda finding: not finding.is_refused):
+        place = f"column {quoted_if_needed(each.column)}" if each.column else "the table"
+        say(f"{'not taken' if each.is_refused else 'limited'}: {place}: {each.problem}. Helps: {each.fix}.")
+    is_taken = not any(each.is_refused for each in found)
+    say(f"{consumer} takes {'all columns' if is_taken else 'not all columns'} of {table}.")
+    return is_taken
+
+
+def find_limits(
+    consumer: Consumer, table: TableMetadata, forms: TypeForms, *, on_large_message: str = "stop"
+) -> Iterator[Finding]:
+    """What a consumer does not take of a table in these forms, or takes with a limit."""
+    for column in table.columns:
+        if forms.fixed_of(column.name, column.type) is None:
+            for rule in _RULES[consumer]:
+                if getattr(forms, rule.kind) == rule.value and _is_of(column.type, rule.kind, forms):
+                    problem = f"{type_text(column.type)} {rule.problem}"
+                    yield Finding(column.name, problem, rule.fix, rule.is_refused)
+    if consumer in _RELATIONAL and forms.static_rows == "include" and table.static_columns:
+        problem = "a partition that has only static columns is a row with a null in its key, which stops the consumer"
+        yield Finding("", problem, "static_rows=leave_out")
+    if consumer == "flink" and on_large_message == "without_before":
+        problem = "materializer.on_large_message = without_before sends a `u` without `before`, which stops Flink's job"
+        yield Finding("", problem, "on_large_message = stop or dead_letter")
+
+
+def _is_of(cql_type: CqlType, kind: str, forms: TypeForms) -> bool:
+    """Whether the column's values depend on the setting: not those within JSON, but of what makes it JSON."""
+    parts = list(all_types(cql_type))
+    match kind:
+        case "decimals" | "varints" | "durations":
+            name = kind.removesuffix("s")
+            return NativeType(name) in parts and not forms.is_json(cql_type)
+        case "user_types":
+            return any(isinstance(part, UserType | TupleType) for part in parts)
+        case "maps":
+            return any(isinstance(part, MapType) for part in parts) and not forms.is_json(cql_type)
+        case "nested_collections":
+            collections = (ListType, SetType, VectorType, MapType)
+            return sum(isinstance(part, collections) for part in parts) > 1 and not forms.is_json(cql_type)
+    return any(part in (NativeType("date"), NativeType("timestamp")) for part in parts) and not forms.is_json(cql_type)

@@ -1,0 +1,91 @@
+"""Debezium's JDBC sink into PostgreSQL, in a JVM of the test's own: no Kafka Connect, and no Kafka."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+from py4j.protocol import Py4JJavaError
+
+from dev.local_stack.java.compiler import compile_java
+from dev.local_stack.java.jars import class_path, install
+from dev.local_stack.java.peer_jars import DEBEZIUM_JDBC
+from tests.support.schematizer.java_gateway import java_gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+    from tests.support.consumers.messages import Encoded
+
+_SOURCE = Path(__file__).with_name("JdbcSinkRun.java")
+SETTINGS = {
+    "name": "sink",
+    "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+    "insert.mode": "upsert",
+    "delete.enabled": "true",
+    "primary.key.mode": "record_key",
+    "schema.evolution": "basic",
+    "collection.name.format": "${topic}",
+}
+"""What docs/guides/consumers.md says, less the addresses."""
+
+
+class SinkError(Exception):
+    """The sink's task has failed."""
+
+
+class JdbcSinks:
+    """A JVM with the sink's classes. A context manager."""
+
+    def __init__(self, folder: Path, host: str, port: int) -> None:
+        self._classes, self._host, self._port = folder / "classes", host, port
+
+    def __enter__(self) -> Self:
+        jars = install(DEBEZIUM_JDBC)
+        shutil.rmtree(self._classes, ignore_errors=True)
+        compile_java([_SOURCE], self._classes, level=17, libraries=sorted(jars.glob("*.jar")))
+        self._gateway = java_gateway(class_path(DEBEZIUM_JDBC, self._classes))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._gateway.shutdown()
+
+    def run(self, database: str, topic: str, batches: Iterable[list[Encoded]]) -> None:
+        """Write a topic's messages into the table of its name, batch by batch. SinkError if the task fails."""
+        sink = self._gateway.jvm.JdbcSinkRun()
+        address = {
+            "connection.url": f"jdbc:postgresql://{self._host}:{self._port}/{database}",
+            "connection.username": "test",
+            "connection.password": "test",
+        }
+        offset = 0
+        try:
+            sink.start({**SETTINGS, **address, "topics": topic}, topic)
+            for batch in batches:
+                for each in batch:
+                    sink.add(topic, offset, each.key_schema, each.key, each.value_schema, each.value)
+                    offset += 1
+                sink.put()
+        except Py4JJavaError as error:
+            raise SinkError(_cause(error.java_exception)) from None
+        finally:
+            sink.stop()
+
+    def rows(self, database: str, statement: str) -> list[tuple[Any, ...]]:
+        address = f"postgresql://test@{self._host}:{self._port}/{database}"
+        with psycopg.connect(address) as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+
+def _cause(thrown: Any) -> str:  # noqa: ANN401 - py4j's handle
+    """The messages of an exception and of what caused it, the innermost first."""
+    found: list[str] = []
+    while thrown is not None and len(found) < 10:
+        found.insert(0, str(thrown.getMessage()))
+        thrown = thrown.getCause()
+    return " <- ".join(dict.fromkeys(found))

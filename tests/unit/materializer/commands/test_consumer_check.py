@@ -1,0 +1,63 @@
+"""What `check --for` says of a table: default forms are taken, and each form that stops a consumer is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from cassandra_storage.formats.schema.tables import ColumnKind
+from cassandra_storage.formats.types.cql_types import parse_type
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal
+from materializer.commands.consumer_check import CONSUMERS, Consumer, find_limits
+from tests.support.consumers.typed_values import KEYSPACE, TYPES, USER_TYPES, column, table_of
+
+ALL = table_of(
+    "every",
+    tuple(column(f"c{number}", of.type) for number, of in enumerate(TYPES)),
+    clustering=(column("c", parse_type("int", KEYSPACE, {}), ColumnKind.CLUSTERING, 0),),
+    static=(column("s", parse_type("text", KEYSPACE, {}), ColumnKind.STATIC),),
+)
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_every_consumer_takes_every_type_in_the_default_forms(consumer: Consumer) -> None:
+    found = list(find_limits(consumer, ALL, DEFAULT_FORMS))
+    assert [each for each in found if each.is_refused] == []
+    assert all("out_of_range" in each.fix for each in found)  # of dates and timestamps that are no mistakes: nothing
+
+
+REFUSED = {
+    "decimal": "decimals=string",
+    "duration": "durations=text",
+    "map<text, int>": "maps=json",
+    "map<int, text>": "maps=json",
+    "frozen<tuple<int, text>>": "user_types=json",
+    "address": "user_types=json",
+    "list<frozen<address>>": "user_types=json",
+    "list<frozen<list<int>>>": "nested_collections=json",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_jdbc_sink_does_not_take_the_exact_form(name: str) -> None:
+    table = table_of("t", (column("v", parse_type(name, KEYSPACE, USER_TYPES)),))
+    found = [each for each in find_limits("jdbc", table, EXACT) if each.is_refused]
+    assert [each.column for each in found] == ["v"]
+    assert REFUSED[name] in found[0].fix
+
+
+def test_a_decimal_of_its_own_is_taken() -> None:
+    table = table_of("t", (column("v", parse_type("decimal", KEYSPACE, {})),))
+    assert list(find_limits("jdbc", table, EXACT._replace(fixed=(("v", FixedDecimal(10, 2)),)))) == []
+
+
+def test_static_rows_stop_relational_consumers_alone() -> None:
+    included = DEFAULT_FORMS._replace(static_rows="include")
+    stopped = {each for each in CONSUMERS if any(finding.column == "" for finding in find_limits(each, ALL, included))}
+    assert stopped == {"jdbc", "flink"}
+
+
+def test_flink_needs_the_row_before() -> None:
+    [found] = [
+        each for each in find_limits("flink", ALL, DEFAULT_FORMS, on_large_message="without_before") if each.is_refused
+    ]
+    assert "without_before" in found.problem
