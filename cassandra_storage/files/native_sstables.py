@@ -48,7 +48,7 @@ class NativeTable:
         codec = table_codec(table)
         self.table = table
         self.statics, self.columns = (
-            {each.name: codec.layout(each) for each in _columns(table, is_static=is_static)}
+            {column.name: codec.layout(column) for column in _columns(table, is_static=is_static)}
             for is_static in (True, False)
         )
         clustering = [

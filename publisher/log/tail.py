@@ -239,7 +239,7 @@ class SegmentTails:
 
     def open_again(self, segment: int, start: int) -> SegmentTail | None:
         """A new tail over a segment from a position on; None if the segment is gone."""
-        file = next((each for each in self._files() if each.id == segment), None)
+        file = next((candidate for candidate in self._files() if candidate.id == segment), None)
         index = None if file is None else read_index(file)
         if file is None or index is None:
             return None

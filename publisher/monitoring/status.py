@@ -79,13 +79,13 @@ class Status(NamedTuple):
     def from_json(cls, value: dict[str, Any]) -> Status:
         """Return the status of a publisher of this version; TypeError for another version."""
         lists = {name: tuple(value.get(name, ())) for name in _LISTS}
-        snapshots = tuple(Shown(**each) for each in value.get("snapshots", ()))
-        waiting = tuple(ShownTable(*each) for each in value.get("waiting_tables", ()))
+        snapshots = tuple(Shown(**snapshot) for snapshot in value.get("snapshots", ()))
+        waiting = tuple(ShownTable(*table) for table in value.get("waiting_tables", ()))
         return cls(**{**value, **lists, "snapshots": snapshots, "waiting_tables": waiting})
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` reads."""
-        return {**self._asdict(), "snapshots": [each._asdict() for each in self.snapshots]}
+        return {**self._asdict(), "snapshots": [snapshot._asdict() for snapshot in self.snapshots]}
 
 
 def metrics(status: Status) -> Iterator[Metric]:

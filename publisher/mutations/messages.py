@@ -95,9 +95,9 @@ def split_into_messages(mutation: bytes, origin: Origin, schema: NodeSchema) -> 
         if published is not None and schema.switches.is_published_at(table_id, origin.segment, origin.position):
             messages += [
                 OutgoingMessage(
-                    published, each.partition_key, _message(each.kind, each.update, published, origin, index)
+                    published, update.partition_key, _message(update.kind, update.update, published, origin, index)
                 )
-                for index, each in enumerate(updates, start=len(messages))
+                for index, update in enumerate(updates, start=len(messages))
             ]
         elif table_id in schema.roles.filler_ids:
             written_at = _written_at(updates, origin, tables)

@@ -158,6 +158,6 @@ class RowEndSender:
                     decoded = split_into_messages(entry.mutation, origin, self._schema)
                 except FormatError:
                     continue  # it is in quarantine, and its gap message has been sent
-                messages = [each for each in decoded.messages if each.table.id == table_id]
+                messages = [message for message in decoded.messages if message.table.id == table_id]
                 if messages:
                     yield messages

@@ -93,7 +93,7 @@ class Supervisor:
     def _serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
         self.newest = tuple(self._records.all())
         self._of_marks = tuple(self._records.all_of_marks())
-        self._paused = {each.name for each in self.newest if self._records.is_paused(each)}
+        self._paused = {record.name for record in self.newest if self._records.is_paused(record)}
         if self._worker is not None and not self._worker.is_alive():
             self._worker.stop()
             self._worker = None
@@ -134,7 +134,7 @@ class Supervisor:
 
     def ended(self) -> list[Record]:
         """Snapshots of whole tables that have ended on all hosts, but whose tables may still have a mark."""
-        return [each for each in self._of_marks if each.may_clear_mark and self._together.has_ended(each)]
+        return [record for record in self._of_marks if record.may_clear_mark and self._together.has_ended(record)]
 
     def mark_cleared(self, record: Record) -> None:
         """The table's mark is gone."""
@@ -145,7 +145,7 @@ class Supervisor:
 
     def shown(self) -> tuple[Shown, ...]:
         """Return what the status shows of each snapshot."""
-        return tuple(shown(each, time(), is_paused=each.name in self._paused) for each in self.newest)
+        return tuple(shown(record, time(), is_paused=record.name in self._paused) for record in self.newest)
 
     def stop(self) -> None:
         """End the worker; the snapshot continues when the publisher starts again."""

@@ -234,11 +234,13 @@ class WaitingTables:
     def passed_over(self, segment: int) -> frozenset[bytes]:
         """The tables held back whose mutations in this segment need no attention: they are held already, or lost."""
         tables = self.tables
-        return frozenset(each for each in self.held_back if tables[each].has_lost or segment in tables[each].held)
+        return frozenset(
+            table_id for table_id in self.held_back if tables[table_id].has_lost or segment in tables[table_id].held
+        )
 
     def shown(self) -> tuple[ShownTable, ...]:
         """The tables, for the status."""
-        return tuple(sorted(ShownTable(each.name, each.reason.code, each.text()) for each in self.tables.values()))
+        return tuple(sorted(ShownTable(table.name, table.reason.code, table.text()) for table in self.tables.values()))
 
     def save(self) -> None:
         """Make the changes durable."""

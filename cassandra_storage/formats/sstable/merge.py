@@ -121,18 +121,18 @@ class _Merge:
             if is_asked:
                 while heap and heap[0][:3] == (token, key, True):
                     indexes.append(heappop(heap)[3])
-                yield token, key, [(self._sources[each], head) for each in indexes if (head := heads[each])]
+                yield token, key, [(self._sources[source], head) for source in indexes if (head := heads[source])]
             else:
                 streams[index] = self._sources[index].partitions()
-            for each in indexes:
-                following = next(streams[each], None)
+            for source in indexes:
+                following = next(streams[source], None)
                 if following is None:
                     continue
-                token, heads[each] = following
+                token, heads[source] = following
                 place = (token, following[1].key)
                 if place < before or (place == before and is_asked):
-                    raise self._sources[each].error("a partition that is out of order")
-                heappush(heap, (*place, True, each))
+                    raise self._sources[source].error("a partition that is out of order")
+                heappush(heap, (*place, True, source))
 
     def _merged(
         self, token: int, key: bytes, group: list[tuple[Source, Partition]], after: Clustering | None = None

@@ -205,7 +205,7 @@ def _skip_covered_clustering(source: JavaInput, form: SSTableFormat) -> None:
                 source.read_short_sized()
         return
     types = [_type(source) for _ in range(_vint_count(source))]
-    lengths = tuple(VARIABLE if (length := fixed_length(each.type)) is None else length for each in types)
+    lengths = tuple(VARIABLE if (length := fixed_length(type_.type)) is None else length for type_ in types)
     for _ in range(2):
         try:
             _, _, source.pos = read_bound(source.buf, source.pos, lengths)
@@ -224,8 +224,8 @@ def _header(source: JavaInput) -> HeaderComponent:
     key_type = _type(source)
     clustering_types = tuple(_type(source) for _ in range(_vint_count(source)))
     columns = [tuple(_column(source) for _ in range(_vint_count(source))) for _ in range(2)]
-    for each in columns:
-        if len({column.name for column in each}) != len(each):
+    for of_kind in columns:
+        if len({column.name for column in of_kind}) != len(of_kind):
             raise source.error("a column that is there twice")
     return HeaderComponent(stats, key_type, clustering_types, *columns)
 

@@ -222,9 +222,9 @@ class _Node:
     def around(self, byte: int) -> tuple[int | None, int | None]:
         """The children for the next smaller byte, and for that one."""
         before = None
-        for each, position in self._children:
-            if each >= byte:
-                return before, position if each == byte else None
+        for child, position in self._children:
+            if child >= byte:
+                return before, position if child == byte else None
             before = position
         return before, None
 

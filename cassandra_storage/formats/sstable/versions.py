@@ -64,8 +64,8 @@ def _before_na(version: str, written_by: str, *, lower: bool, intervals: bool, h
 
 
 _FORMATS = {
-    (each.format, each.version): each
-    for each in (
+    (form.format, form.version): form
+    for form in (
         _before_na("ma", "3.0.0 to 3.0.6", lower=False, intervals=False, host_id=False),
         _before_na("mb", "3.0.7 and 3.7", lower=True, intervals=False, host_id=False),
         _before_na("mc", "3.0.8 to 3.0.17 and 3.9 to 3.11.3", lower=True, intervals=True, host_id=False),

@@ -46,4 +46,4 @@ class DiskSpace:
 def linked_only_here(files: Iterable[SSTableFile]) -> int:
     """The bytes of Data.db that no directory but the snapshot's has: removing the links frees them."""
     found = [file.data_path.stat() for file in files]
-    return sum(each.st_size for each in found if each.st_nlink == 1)
+    return sum(status.st_size for status in found if status.st_nlink == 1)

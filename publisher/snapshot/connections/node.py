@@ -62,7 +62,7 @@ def durable_seconds(reported: Mapping[str, str]) -> float:
 
 def _reported_directories(client: CassandraClient) -> list[Path]:
     value = (live_settings(client) or {}).get("data_file_directories", "")
-    return [Path(each.strip()) for each in value.strip("[]").split(",") if each.strip()]
+    return [Path(part.strip()) for part in value.strip("[]").split(",") if part.strip()]
 
 
 def broadcast_address(client: CassandraClient) -> str:
@@ -90,7 +90,7 @@ def own_flush(stats: Iterable[StatsMetadata], host_id: UUID) -> tuple[int, int]:
     """The place in this node's log up to which its SSTables have all that it wrote to the table, as far as SSTables say
     which node's log they are from; (0, 0) where none does.
     """
-    own = [each.commit_log_upper_bound for each in stats if each.originating_host_id == host_id]
+    own = [stat.commit_log_upper_bound for stat in stats if stat.originating_host_id == host_id]
     return max([(0, 0), *own])
 
 

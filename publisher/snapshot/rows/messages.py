@@ -236,7 +236,7 @@ def _stats_of(row: Row) -> EncodingStats:
 
 def _stats(timestamps: list[int], times: list[int], ttls: list[int]) -> EncodingStats:
     return EncodingStats(
-        min((each for each in timestamps if each != NO_TIMESTAMP), default=NO_STATS.min_timestamp),
-        min((each for each in times if each != NO_DELETION_TIME), default=NO_STATS.min_local_deletion_time),
-        min((each for each in ttls if each), default=NO_STATS.min_ttl),
+        min((timestamp for timestamp in timestamps if timestamp != NO_TIMESTAMP), default=NO_STATS.min_timestamp),
+        min((time_ for time_ in times if time_ != NO_DELETION_TIME), default=NO_STATS.min_local_deletion_time),
+        min((ttl for ttl in ttls if ttl), default=NO_STATS.min_ttl),
     )

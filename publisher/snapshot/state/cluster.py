@@ -80,7 +80,7 @@ class SnapshotGroup:
         has_joined = False
         given_up = {part.snapshot for part in parts} - {part.snapshot for part in parts if part.state != "given_up"}
         own = {part.snapshot for part in parts if part.host_id == self._host_id and part.state != "running"}
-        for part in sorted(parts, key=lambda each: each.requested_at):
+        for part in sorted(parts, key=lambda part: part.requested_at):
             table = tables.get(part.table_id)
             if table is None or part.snapshot in own or self._host_id not in part.hosts:
                 continue
@@ -164,4 +164,4 @@ def _ended(parts: Iterable[Part]) -> frozenset[UUID]:
         hosts.setdefault(part.snapshot, set()).update(part.hosts)
         if part.state == "ended":
             done.setdefault(part.snapshot, set()).add(part.host_id)
-    return frozenset(each for each, expected in hosts.items() if expected <= done.get(each, set()))
+    return frozenset(snapshot for snapshot, expected in hosts.items() if expected <= done.get(snapshot, set()))

@@ -45,15 +45,15 @@ def estimate_table(table: TableMetadata, data_directories: list[Path]) -> Estima
     files = table_files(data_directories, table)
     stats = [read_statistics(file).stats for file in files]
     sizes = [file.data_path.stat().st_size for file in files]
-    ratios = [each.compression_ratio if 0 < each.compression_ratio <= 1 else 1.0 for each in stats]
+    ratios = [stat.compression_ratio if 0 < stat.compression_ratio <= 1 else 1.0 for stat in stats]
     content = round(sum(size / ratio for size, ratio in zip(sizes, ratios, strict=True)))
-    rows = sum(each.rows for each in stats)
+    rows = sum(stat.rows for stat in stats)
     names = sum(1 + len(column.name.encode()) for column in table.regular_columns)
     return Estimate(
         len(files),
         sum(sizes),
         content,
-        sum(each.partitions for each in stats),
+        sum(stat.partitions for stat in stats),
         rows,
         content + rows * (MESSAGE_BYTES + names),
         PYTHON_RATE if native_table(table) is None else CORE_RATE,

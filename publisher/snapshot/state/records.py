@@ -252,7 +252,7 @@ def _read(path: Path) -> Record | None:
         for name in ("flushed_to", "own_flushed_to"):
             segment, position = values.get(name, (0, 0))
             values[name] = int(segment), int(position)
-        values["replicas"] = tuple(int(each) for each in values.get("replicas", ()))
+        values["replicas"] = tuple(int(count) for count in values.get("replicas", ()))
         values["place"] = None if values["place"] is None else _place(values["place"])
         record = Record(**values)
         PHASES.index(record.phase)
@@ -264,7 +264,7 @@ def _read(path: Path) -> Record | None:
 def _place(value: dict[str, Any]) -> Place:
     clustering = value["clustering"]
     if clustering is not None:
-        clustering = tuple(None if each is None else bytes.fromhex(each) for each in clustering)
+        clustering = tuple(None if value is None else bytes.fromhex(value) for value in clustering)
     return Place(int(value["token"]), bytes.fromhex(value["key"]), clustering)
 
 

@@ -88,33 +88,37 @@ def metrics(snapshots: Sequence[Shown]) -> Iterator[Metric]:
         (
             "rows",
             "Row images and range deletions of the snapshot that Kafka has acknowledged.",
-            [each.rows for each in snapshots],
+            [snapshot.rows for snapshot in snapshots],
         ),
-        ("bytes", "Size of the snapshot's messages before compression.", [each.bytes for each in snapshots]),
-        ("done_ratio", "Share of the node's tokens that is done.", [each.done for each in snapshots]),
+        ("bytes", "Size of the snapshot's messages before compression.", [snapshot.bytes for snapshot in snapshots]),
+        ("done_ratio", "Share of the node's tokens that is done.", [snapshot.done for snapshot in snapshots]),
         (
             "pace_ratio",
             "Share of its rate that the snapshot may use: less than 1 on a busy node.",
-            [each.pace for each in snapshots],
+            [snapshot.pace for snapshot in snapshots],
         ),
         (
             "pinned_bytes",
             "Size of SSTables that compaction has replaced, and that only the snapshot's links keep on disk.",
-            [each.pinned_bytes for each in snapshots],
+            [snapshot.pinned_bytes for snapshot in snapshots],
         ),
-        ("idle_seconds", "Time since the last progress of an unfinished snapshot.", [each.idle for each in snapshots]),
+        (
+            "idle_seconds",
+            "Time since the last progress of an unfinished snapshot.",
+            [snapshot.idle for snapshot in snapshots],
+        ),
     )
     for name, help_text, values in rows:
         family = GaugeMetricFamily(f"cdc_publisher_snapshot_{name}", help_text, labels=["table"])
-        for each, value in zip(snapshots, values, strict=True):
-            family.add_metric([each.table], value)
+        for snapshot, value in zip(snapshots, values, strict=True):
+            family.add_metric([snapshot.table], value)
         yield family
     states = GaugeMetricFamily(
         "cdc_publisher_snapshot_state",
         "1 for the state that the table's snapshot is in, 0 for the others.",
         labels=["table", "state"],
     )
-    for each in snapshots:
+    for snapshot in snapshots:
         for phase in PHASES:
-            states.add_metric([each.table, phase], float(each.state == phase))
+            states.add_metric([snapshot.table, phase], float(snapshot.state == phase))
     yield states

@@ -53,7 +53,7 @@ def hand_over(node: CassandraNode, client: CqlClient) -> None:
 
 
 def keys(sent: list[Sent]) -> set[bytes | None]:
-    return {each.key for each in rows(sent)}
+    return {row.key for row in rows(sent)}
 
 
 @pytest.mark.parametrize("is_stopped", [pytest.param(False, marks=pytest.mark.exhaustive), True])

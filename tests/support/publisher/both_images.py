@@ -71,7 +71,7 @@ class MemoryOutput:
         self.native = 0
 
     def send(self, unit: list[OutgoingMessage], pending: PendingMessages) -> int:  # noqa: ARG002
-        encoded = [(each.partition_key, raw.encode(each.message, SCHEMA_ID)) for each in unit]
+        encoded = [(outgoing.partition_key, raw.encode(outgoing.message, SCHEMA_ID)) for outgoing in unit]
         self.messages += encoded
         return sum(len(value) for _, value in encoded)
 
@@ -176,7 +176,7 @@ class MemoryTable:
 
     def sources(self, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None) -> list[MemorySource]:
         wanted = spans(ranges, MINIMUM if after is None else after.token)
-        return [MemorySource(each) for each in self.sstables] if wanted else []
+        return [MemorySource(sstable) for sstable in self.sstables] if wanted else []
 
 
 class MemorySource:
@@ -224,9 +224,9 @@ def in_memory(case: Case, rng: random.Random) -> MemoryTable:
         header = SerializationHeader.of_table(case.table, stats, form.rows.version)
         data = b"".join(
             sstable_builder.partition(
-                each.key, unfiltereds, header, form, deletion=each.deletion, static_row=each.static_row
+                partition.key, unfiltereds, header, form, deletion=partition.deletion, static_row=partition.static_row
             )
-            for each, unfiltereds in content
+            for partition, unfiltereds in content
         )
         made.append(MemorySSTable(data, header, form, rng.choice((7, 100, 10_000))))
     return MemoryTable(case.table, made)
@@ -235,10 +235,13 @@ def in_memory(case: Case, rng: random.Random) -> MemoryTable:
 def damaged(table: MemoryTable, rng: random.Random) -> MemoryTable:
     """Return the table with damage to one of its SSTables. Their headers are sound."""
     at = rng.randrange(len(table.sstables))
-    others = [each.data for each in table.sstables]
+    others = [sstable.data for sstable in table.sstables]
     data = mutated(rng, others[at], others)
     length = rng.choice((None, None, None, max(len(data), len(others[at]))))
     return MemoryTable(
         table.table,
-        [each._replace(data=data, length=length) if i == at else each for i, each in enumerate(table.sstables)],
+        [
+            sstable._replace(data=data, length=length) if i == at else sstable
+            for i, sstable in enumerate(table.sstables)
+        ],
     )

@@ -45,8 +45,8 @@ class Folded:
         return compare(self._client, self.history, [self._name]).differences
 
     def changes(self) -> Iterator[dict[str, Any]]:
-        for each in self.history.changes.values():
-            for change in each:
+        for changes in self.history.changes.values():
+            for change in changes:
                 assert change.value is not None
                 yield change.value
 

@@ -90,8 +90,8 @@ class SplitTwice:
         except FormatError:
             return None
         return [
-            (self._places[each.table.id], each.partition_key, raw.encode(each.message, SCHEMA_ID))
-            for each in decoded.messages
+            (self._places[message.table.id], message.partition_key, raw.encode(message.message, SCHEMA_ID))
+            for message in decoded.messages
         ]
 
     def check_taken(self, mutation: bytes, position: int = 1000) -> Sent:

@@ -60,12 +60,15 @@ def _keys(
     """(token, key, rows) of each merged partition."""
     sstables = TableSSTables(vectors.table, vectors.files())
     merged = sstables.merged(sstables.purger(NOW), ranges, after)
-    return [(each.token, each.key, sum(isinstance(one, Row) for one in each.unfiltereds)) for each in merged]
+    return [
+        (partition.token, partition.key, sum(isinstance(one, Row) for one in partition.unfiltereds))
+        for partition in merged
+    ]
 
 
 def test_all_partitions_are_merged(vectors: IndexedVectors) -> None:
     found = _keys(vectors)
-    assert [each[:2] for each in found] == sorted(each[:2] for each in found)
+    assert [partition[:2] for partition in found] == sorted(partition[:2] for partition in found)
     ids = [int.from_bytes(key, "big") for _, key, _ in found]
     assert sorted(ids) == [id_ for id_ in range(MADE) if id_ % 2 == 0 or id_ % 3 == 0]
     assert {rows for _, _, rows in found} == {1, WIDE_ROWS}
@@ -77,7 +80,7 @@ def test_ranges_are_read_through_the_index(vectors: IndexedVectors) -> None:
     tokens = [MINIMUM, MAXIMUM, 0, *(token for token, _, _ in whole)]
     for _ in range(30):
         ranges = [TokenRange(rng.choice(tokens), rng.choice(tokens)) for _ in range(rng.randint(1, 3))]
-        expected = [each for each in whole if any(_is_in(each[0], one) for one in ranges)]
+        expected = [partition for partition in whole if any(_is_in(partition[0], one) for one in ranges)]
         assert _keys(vectors, ranges) == expected
 
 
@@ -87,7 +90,7 @@ def _is_in(token: int, of: TokenRange) -> bool:
 
 def test_a_merge_goes_on_after_a_place(vectors: IndexedVectors) -> None:
     whole = _keys(vectors)
-    token, key, rows = next(each for each in whole if each[2] == WIDE_ROWS)
+    token, key, rows = next(partition for partition in whole if partition[2] == WIDE_ROWS)
     number = whole.index((token, key, rows))
     assert _keys(vectors, after=Place(token, key)) == whole[number + 1 :]
     clustering = ((99).to_bytes(4, "big"),)
@@ -97,7 +100,9 @@ def test_a_merge_goes_on_after_a_place(vectors: IndexedVectors) -> None:
 def _places(file: SSTableFile, vectors: IndexedVectors) -> list[tuple[int, bytes, int]]:
     """(token, key, position) of each partition, read one by one."""
     with SSTable(file, vectors.table) as sstable:
-        return [(decorated_token(each.key), each.key, each.position) for each in sstable.partitions()]
+        return [
+            (decorated_token(partition.key), partition.key, partition.position) for partition in sstable.partitions()
+        ]
 
 
 def test_the_index_finds_each_partition(vectors: IndexedVectors) -> None:

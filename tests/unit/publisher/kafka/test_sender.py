@@ -189,9 +189,9 @@ def test_refusals_that_are_kept_are_no_error(mock_brokers: Callable[..., None]) 
     deadline = monotonic() + SECONDS
     while sum(refused.values()) < 9 and monotonic() < deadline:
         sender.poll(0.1)
-        for each in [*sender.take_refusals("users"), *sender.take_refusals()]:
-            place = each.pending, each.topic, each.is_too_large
-            refused[place] = refused.get(place, 0) + each.messages
+        for refusal in [*sender.take_refusals("users"), *sender.take_refusals()]:
+            place = refusal.pending, refusal.topic, refusal.is_too_large
+            refused[place] = refused.get(place, 0) + refusal.messages
     assert refused == {
         (many, "users", False): 3,
         (many, "orders", False): 2,

@@ -104,7 +104,7 @@ class Node:
         for segment, entries in self.log.items():
             if segment >= after.segment_id:
                 start = after.position if segment == after.segment_id else 0
-                yield Tail(segment, [each for each in entries if each.end_position > start]), self.read[segment]
+                yield Tail(segment, [entry for entry in entries if entry.end_position > start]), self.read[segment]
 
     def is_ready(self, _table: object) -> Waits[bool]:
         yield 0.0
@@ -139,7 +139,7 @@ class Node:
         return write_int(1) + partition_update(int_bytes(key), "row", Row((), {}, LivenessInfo(1)), writer)
 
     def kinds(self) -> list[tuple[str, int, int]]:
-        return [(each.message.kind, each.message.segment, each.message.position) for each in self.sent]
+        return [(outgoing.message.kind, outgoing.message.segment, outgoing.message.position) for outgoing in self.sent]
 
     def read_message(self, segment: int, position: int) -> None:
         """Read one mutation of the table as the publisher's loop does."""
@@ -163,7 +163,7 @@ def test_an_end_is_sent_before_the_first_message_after_it(node: Node) -> None:
     node.read_message(6, 101)
     node.read_message(6, 150)
     assert node.kinds() == [("truncate", 6, 100)]
-    [message] = [each.message for each in node.sent]
+    [message] = [outgoing.message for outgoing in node.sent]
     assert (message.truncation_epoch, message.host_id, node.sent[0].is_for_all_raw_partitions) == (AT, HOST, True)
 
 

@@ -56,7 +56,7 @@ def test_a_large_table_is_sent_in_parts_each_with_files_of_its_own(beside: Besid
     assert beside.events[:2] == ["asked", "running"]
     assert beside.events.count("running") == beside.events.count("ended") == 1
     sets = sets_of_files(beside)
-    counts = [each.count("unit") for each in sets]
+    counts = [events.count("unit") for events in sets]
     assert len(sets) == 4
     assert min(counts) > 0
     for events, count in zip(sets[:-1], counts[:-1], strict=True):

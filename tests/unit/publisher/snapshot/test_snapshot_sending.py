@@ -45,10 +45,10 @@ class SlowKafka:
 
     def send(self, unit: list[OutgoingMessage], pending: PendingMessages) -> int:
         pending.outstanding += len(unit)
-        for each in unit:
-            self.sent.append((decorated_token(each.partition_key), each.partition_key, each.message.update))
+        for outgoing in unit:
+            self.sent.append((decorated_token(outgoing.partition_key), outgoing.partition_key, outgoing.message.update))
             self._waiting.append(pending)
-        return sum(len(each.message.update) for each in unit)
+        return sum(len(outgoing.message.update) for outgoing in unit)
 
     def send_batch(self, batch: Batch, pending: PendingMessages) -> None:
         pending.outstanding += len(batch)

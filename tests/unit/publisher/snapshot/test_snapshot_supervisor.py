@@ -89,7 +89,7 @@ def test_a_worker_runs_until_its_snapshot_is_over_and_is_tried_again(tmp_path: P
     host.records.want(NAME, "pause")
     host.serve()
     assert second.orders[-1] == PAUSE
-    assert [each.is_paused for each in host.supervisor.shown()] == [True]
+    assert [snapshot.is_paused for snapshot in host.supervisor.shown()] == [True]
     second.is_running = False
     host.now += RETRY_SECONDS
     host.serve()
@@ -103,7 +103,7 @@ def test_a_worker_runs_until_its_snapshot_is_over_and_is_tried_again(tmp_path: P
     host.serve()
     assert host.supervisor._worker is None
     assert host.supervisor.ended() == []
-    assert [each.is_paused for each in host.supervisor.shown()] == [False]
+    assert [snapshot.is_paused for snapshot in host.supervisor.shown()] == [False]
 
 
 def test_a_damaged_record_stops_snapshots_and_not_the_log(
@@ -126,7 +126,9 @@ def test_a_damaged_record_stops_snapshots_and_not_the_log(
 
 
 def test_the_hosts_of_a_datacenter_take_part_and_wait_for_each_other(tmp_path: Path, rows: Rows) -> None:
-    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (
+        Host(tmp_path / name, rows, host_id, "when_needed", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO))
+    )
     assert two.follow(MARKED) is None  # the first host asks
     begun = one.follow(MARKED)
     assert begun is not None
@@ -155,7 +157,9 @@ def test_the_hosts_of_a_datacenter_take_part_and_wait_for_each_other(tmp_path: P
 
 def test_a_host_that_alone_has_a_mark_begins_in_its_turn(tmp_path: Path, rows: Rows) -> None:
     """Part of its log is lost: the first host has all of its own."""
-    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (
+        Host(tmp_path / name, rows, host_id, "when_needed", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO))
+    )
     assert (one.follow(), two.follow(MARKED)) == (None, None)
     two.now += TURN_SECONDS - 2 * FOLLOW_SECONDS
     assert two.follow(MARKED) is None
@@ -169,7 +173,9 @@ def test_a_host_that_alone_has_a_mark_begins_in_its_turn(tmp_path: Path, rows: R
 
 
 def test_a_snapshot_of_some_tokens_leaves_the_mark(tmp_path: Path, rows: Rows) -> None:
-    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (
+        Host(tmp_path / name, rows, host_id, "when_needed", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO))
+    )
     portion = TokenSelection((Span(1, 5),), is_primary=True)
     asked = new_record(TABLE.table, hosts=(ONE, TWO), portion=portion)
     one.records.write(asked)
@@ -191,7 +197,7 @@ def test_a_snapshot_of_some_tokens_leaves_the_mark(tmp_path: Path, rows: Rows) -
 def test_a_portion_of_another_version_is_refused_by_name(
     tmp_path: Path, rows: Rows, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (Host(tmp_path / name, rows, host_id, "never", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO)))
     one.records.write(new_record(TABLE.table, hosts=(ONE, TWO)))
     one.follow()
     for row in rows.rows.values():
@@ -201,7 +207,9 @@ def test_a_portion_of_another_version_is_refused_by_name(
 
 
 def test_a_host_that_gave_up_keeps_the_marks(tmp_path: Path, rows: Rows) -> None:
-    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (
+        Host(tmp_path / name, rows, host_id, "when_needed", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO))
+    )
     for host in (one, one, two, two):
         host.follow(MARKED)
     one.end()
@@ -266,7 +274,7 @@ def test_a_snapshot_that_is_asked_for_while_a_repair_waits_for_a_host_is_taken_t
     tmp_path: Path, rows: Rows
 ) -> None:
     """The host was away. Its part of the repair begins after the snapshot was asked for, and says nothing about it."""
-    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (Host(tmp_path / name, rows, host_id, "never", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO)))
     SnapshotRows(rows.read, rows.write, "cdc_filler").report(repair_row((ONE, TWO), time() + 60))
     one.follow()
     one.end()
@@ -288,7 +296,7 @@ def test_one_that_is_given_up_and_replaced_at_once_is_given_up_by_all(tmp_path: 
     not send it.
     """
     hosts = (ONE, TWO, THREE)
-    one, two, three = (Host(tmp_path / str(each), rows, each, "never", hosts) for each in hosts)
+    one, two, three = (Host(tmp_path / str(host), rows, host, "never", hosts) for host in hosts)
     asked = [new_record(TABLE.table, hosts=hosts) for _ in range(2)]
     assert one.records.begin(asked[0])
     one.tell("running")
@@ -313,7 +321,7 @@ def test_one_that_is_given_up_and_replaced_at_once_is_given_up_by_all(tmp_path: 
 
 def test_one_that_a_host_goes_on_with_is_sent_by_all_others(tmp_path: Path, rows: Rows) -> None:
     hosts = (ONE, TWO, THREE)
-    one, two, three = (Host(tmp_path / str(each), rows, each, "never", hosts) for each in hosts)
+    one, two, three = (Host(tmp_path / str(host), rows, host, "never", hosts) for host in hosts)
     one.records.begin(new_record(TABLE.table, hosts=hosts))
     one.follow()
     two.follow()
@@ -324,13 +332,13 @@ def test_one_that_a_host_goes_on_with_is_sent_by_all_others(tmp_path: Path, rows
 
 def test_a_host_whose_state_directory_was_removed_takes_its_part_again(tmp_path: Path, rows: Rows) -> None:
     """No other host could end its part, and purging waits."""
-    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (Host(tmp_path / name, rows, host_id, "never", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO)))
     asked = new_record(TABLE.table, hosts=(ONE, TWO))
     one.records.begin(asked)
     for host in (one, two):
         host.follow()
-    for name, each in (("again 1", ONE), ("again 2", TWO)):
-        again = Host(tmp_path / name, rows, each, "never", (ONE, TWO))
+    for name, host_id in (("again 1", ONE), ("again 2", TWO)):
+        again = Host(tmp_path / name, rows, host_id, "never", (ONE, TWO))
         joined = again.follow()
         assert joined is not None
         assert joined.snapshot == asked.snapshot
@@ -351,7 +359,7 @@ def test_a_row_does_not_go_back_while_the_record_is_behind(tmp_path: Path, rows:
 
 
 def test_two_snapshots_that_a_host_was_away_for_are_taken_one_after_the_other(tmp_path: Path, rows: Rows) -> None:
-    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (Host(tmp_path / name, rows, host_id, "never", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO)))
     asked = []
     for portion in (TokenSelection((Span(1, 5),)), WHOLE):
         asked.append(new_record(TABLE.table, hosts=(ONE, TWO), portion=portion))
@@ -359,10 +367,10 @@ def test_two_snapshots_that_a_host_was_away_for_are_taken_one_after_the_other(tm
         one.follow()
         one.end()
         one.follow()
-    for each in asked:
+    for host in asked:
         joined = two.follow()
         assert joined is not None
-        assert joined.snapshot == each.snapshot
+        assert joined.snapshot == host.snapshot
         two.end()
     last = two.follow()
     assert last is not None
@@ -371,7 +379,7 @@ def test_two_snapshots_that_a_host_was_away_for_are_taken_one_after_the_other(tm
 
 def test_two_hosts_that_are_asked_at_once_take_part_in_both(tmp_path: Path, rows: Rows) -> None:
     """The raw partitions wait for each host's end of each snapshot, or purge nothing any more."""
-    hosts = [Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO))]
+    hosts = [Host(tmp_path / name, rows, host_id, "never", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO))]
     asked = [new_record(TABLE.table, hosts=(ONE, TWO)) for _ in hosts]
     for host, record in zip(hosts, asked, strict=True):
         assert host.records.begin(record)
@@ -388,7 +396,7 @@ def test_two_hosts_that_are_asked_at_once_take_part_in_both(tmp_path: Path, rows
 
 def test_a_snapshot_that_is_seen_late_is_taken_too(tmp_path: Path, rows: Rows) -> None:
     """Its host could not write its row at once, and another host was asked since."""
-    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (Host(tmp_path / name, rows, host_id, "never", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO)))
     late = replace(new_record(TABLE.table, hosts=(ONE, TWO)), requested_at=time() - 60)
     two.records.begin(new_record(TABLE.table, hosts=(ONE, TWO)))
     two.follow()
@@ -401,7 +409,7 @@ def test_a_snapshot_that_is_seen_late_is_taken_too(tmp_path: Path, rows: Rows) -
 
 
 def test_a_snapshot_is_not_taken_again_when_the_row_of_its_end_has_expired(tmp_path: Path, rows: Rows) -> None:
-    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (Host(tmp_path / name, rows, host_id, "never", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO)))
     one.records.write(replace(new_record(TABLE.table, hosts=(ONE, TWO)), requested_at=time() - KEPT_SECONDS - 1))
     one.follow()
     assert two.follow() is None
@@ -410,9 +418,9 @@ def test_a_snapshot_is_not_taken_again_when_the_row_of_its_end_has_expired(tmp_p
 def clear_marks(host: Host) -> list[UUID]:
     """Clear marks as the publisher's loop does; return the ids of the snapshots whose tables' marks go."""
     ended = host.supervisor.ended()
-    for each in ended:
-        host.supervisor.mark_cleared(each)
-    return [each.snapshot for each in ended]
+    for record in ended:
+        host.supervisor.mark_cleared(record)
+    return [record.snapshot for record in ended]
 
 
 def test_a_repair_that_waits_for_a_snapshot_is_not_lost_when_the_mark_goes(tmp_path: Path, rows: Rows) -> None:
@@ -432,7 +440,9 @@ def test_a_repair_that_waits_for_a_snapshot_is_not_lost_when_the_mark_goes(tmp_p
 
 
 def test_the_mark_goes_when_the_last_host_has_ended_although_a_repair_has_begun(tmp_path: Path, rows: Rows) -> None:
-    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one, two = (
+        Host(tmp_path / name, rows, host_id, "when_needed", (ONE, TWO)) for name, host_id in (("1", ONE), ("2", TWO))
+    )
     begun = one.follow(MARKED)
     assert begun is not None
     one.follow(MARKED)

@@ -153,7 +153,9 @@ def test_sources_that_are_not_in_order_are_errors(sources: list[MemorySource], r
 def test_a_row_that_a_source_has_twice_is_merged() -> None:
     """CASSANDRA-15789 left such rows behind."""
     sources = [_wide((b"\0\0\0\0", [_row(1), _row(1)])), _wide((b"\0\0\0\0", [_row(1)]))]
-    (merged,) = (list(each.unfiltereds) for each in sstable_merge.merge_sources(WIDE, sources, Purge().purger()))
+    (merged,) = (
+        list(partition.unfiltereds) for partition in sstable_merge.merge_sources(WIDE, sources, Purge().purger())
+    )
     assert merged == [_row(1)]
 
 
@@ -165,13 +167,15 @@ def test_a_source_is_not_read_before_its_first_token() -> None:
     merged = sstable_merge.merge_sources(WIDE, [second, first], Purge().purger())
     assert next(merged).key == keys[0]
     second.content = _wide((keys[1], [_row(1)])).content
-    assert [each.key for each in merged] == [keys[1]]
+    assert [partition.key for partition in merged] == [keys[1]]
 
 
 def test_empty_keys_are_merged() -> None:
     """Only views and indexes have them; their token is where sources begin that are not asked yet."""
     sources = [_wide((b"", [_row(number)])) for number in range(3)]
-    (merged,) = (list(each.unfiltereds) for each in sstable_merge.merge_sources(WIDE, sources, Purge().purger()))
+    (merged,) = (
+        list(partition.unfiltereds) for partition in sstable_merge.merge_sources(WIDE, sources, Purge().purger())
+    )
     assert merged == [_row(0), _row(1), _row(2)]
 
 
@@ -245,7 +249,7 @@ def _agrees(judged: Judged) -> bool:
 
 def _refuses(sources: list[MemorySource], reason: str) -> bool:
     try:
-        [list(each.unfiltereds) for each in sstable_merge.merge_sources(WIDE, sources, Purge().purger())]
+        [list(partition.unfiltereds) for partition in sstable_merge.merge_sources(WIDE, sources, Purge().purger())]
     except FormatError as error:
         return str(error) == f"{reason} (memory, position 1)"
     return False
