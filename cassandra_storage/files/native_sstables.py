@@ -38,8 +38,8 @@ class NotNativeError(Exception):
 
 
 class NativeTable:
-    """What the core knows of a table whose rows it reads and writes. `columns`, `statics`: all that a row may hold, in
-    the order of row images; those of one kind that were dropped come last.
+    """The layout that the core has of a table whose rows it reads and writes. `columns`, `statics`: all that a row may
+    hold, in the order of row images; those of one kind that were dropped come last.
     """
 
     def __init__(self, table: TableMetadata) -> None:

@@ -126,8 +126,8 @@ class TableSSTables:
                 source.close()
 
     def sources(self, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None) -> list[Source]:
-        """What `merged` merges: the SSTables that have partitions in the ranges and not before the place, with the
-        first token of each. None is open. Errors as `merged`.
+        """Return the SSTables that `merged` merges: those that have partitions in the ranges and not before the place,
+        with the first token of each. None is open. Errors as `merged`.
         """
         wanted = spans(ranges, MINIMUM if after is None else after.token)
         sources = [Source(self, file, wanted) for file in self.files] if wanted else []
@@ -216,7 +216,9 @@ class Source:
                     yield span.first, span.last, entry.key, self._is_before(entry), size, chunks
 
     def _find(self, sstable: SSTable, span: Span) -> IndexEntry | None:
-        """Where the span's partitions begin, or one before them. FormatError for a place that is not in the data."""
+        """Return where the span's partitions begin, or one before them. FormatError for a place that is not in the
+        data.
+        """
         if span.first == MINIMUM:
             return IndexEntry(0)
         entry = find_partition(self._file, span.first, self._of.table)
@@ -226,7 +228,7 @@ class Source:
         return entry
 
     def _is_before(self, entry: IndexEntry) -> bool:
-        """Whether the index leads to a partition before those that it was asked for."""
+        """Return whether the index leads to a partition before those that it was asked for."""
         return entry.position > 0 and self._file.descriptor.format.format == BTI
 
     def _span(self, sstable: SSTable, span: Span) -> Iterator[tuple[int, Partition]]:

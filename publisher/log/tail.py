@@ -208,7 +208,7 @@ class SegmentTails:
             self._tails[file.id].relocate(file)
 
     def has_lost(self, segment: int) -> bool:
-        """Whether one of the segments from this one on was finished and is no longer there."""
+        """Return whether one of the segments from this one on was finished and is no longer there."""
         present = {file.id for file in self._files()}
         return any(finished not in present for finished in self._positions.finished_from(segment))
 

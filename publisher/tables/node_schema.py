@@ -103,7 +103,7 @@ class NodeSchema:
         return make_published(table) if published is None and table is not None else published
 
     def find_on_node(self, table_id: bytes) -> PublishedTable | None:
-        """As find_known, of the tables that were on the node at the last read."""
+        """Return the table as find_known does, if it was on the node at the last read."""
         return self.find_known(table_id) if table_id in self._on_node.ids else None
 
     def learn(self, tables: Mapping[bytes, TableMetadata]) -> None:
@@ -215,7 +215,7 @@ class NodeSchema:
             self._save()
 
     def require_snapshots(self, table_ids: Iterable[bytes]) -> None:
-        """What this node has of these tables cannot all be sent from its log."""
+        """Mark these tables as needing a snapshot: this node's log lacks some of their rows."""
         now = time_ns() // 1000
         for table_id in self.tables.keys() & set(table_ids):
             self.marks.require(self.tables[table_id], now)
@@ -223,8 +223,8 @@ class NodeSchema:
         self._save()
 
     def note_request(self, table_id: bytes, lost_at: int) -> bool:
-        """See SnapshotMarks.note_request; a mark is the same on all nodes. True if the mark of the last loss is
-        dropped.
+        """Note a request as SnapshotMarks.note_request does; a mark is the same on all nodes. True if the mark of the
+        last loss is dropped.
         """
         table = self.published.get(table_id)
         if table is None or not self.marks.note_request(table.table, lost_at):
@@ -239,7 +239,7 @@ class NodeSchema:
         self.edition += 1
 
     def mark_end_sent(self, table_id: bytes, end: RowsEnd) -> None:
-        """See RowEnds.mark_sent."""
+        """Note that an end is sent; see RowEnds.mark_sent."""
         self.row_ends.mark_sent(table_id, end)
         self._set_tables(self.tables)
         self._save()

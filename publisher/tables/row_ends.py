@@ -47,13 +47,13 @@ class LogSegments(NamedTuple):
 
 
 class RowsEnd(NamedTuple):
-    """What a table had in the log up to `position` is gone. at: when it was truncated or dropped, in ms.
-    noticed_at: when the publisher saw it, in µs.
-    """
+    """The end of all rows that a table had in the log up to `position`."""
 
     kind: EndKind
     position: CommitLogPosition
+    # when it was truncated or dropped, in ms
     at: int
+    # when the publisher saw it, in µs
     noticed_at: int
 
 

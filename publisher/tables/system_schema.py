@@ -73,7 +73,7 @@ class SystemSchema:
 
 
 def read_tables(run_query: RunQuery) -> NodeTables:
-    """As SystemSchema.read."""
+    """Read the node's tables once, as SystemSchema.read does."""
     return SystemSchema(run_query).read()
 
 

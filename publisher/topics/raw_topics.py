@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from publisher.waits import Waits
 
     class Registry(Protocol):
-        """What is used of clients.registry.RegistryClient. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
+        """The used part of clients.registry.RegistryClient. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
 
         def register(self, subject: str, schema: dict[str, Any]) -> int: ...
 
@@ -49,19 +49,21 @@ log = structlog.get_logger(__name__)
 
 
 class FoundTopic(NamedTuple):
-    """A raw topic that exists with the right settings. is_new: it had to be created."""
+    """A raw topic that exists with the right settings."""
 
     name: str
     partitions: int
     schema_id: int
+    # It had to be created.
     is_new: bool
 
 
 class RawTopic(NamedTuple):
-    """The raw topic of a table, ready for messages. `partitions`: the number of raw partitions."""
+    """The raw topic of a table, ready for messages."""
 
     table: PublishedTable
     name: str
+    # the number of raw partitions
     partitions: int
     schema_id: int
 
@@ -217,7 +219,7 @@ class RawTopics:
         return self.add_open(announced) if table.id in self._open else self.set_aside(announced)
 
     def was_published(self, table: PublishedTable) -> bool:
-        """Whether the tables topic has a schema of the table."""
+        """Return whether the tables topic has a schema of the table."""
         return any(key.startswith(table.id) for key in self._sent_schemas if len(key) > table_messages.TABLE_ID_SIZE)
 
     def add_open(self, raw_topic: RawTopic) -> RawTopic:

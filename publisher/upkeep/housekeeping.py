@@ -1,4 +1,4 @@
-"""What the publisher does besides reading: acknowledgements, the saved position, watermarks, status, node checks."""
+"""Does the publisher's work besides reading: acknowledgements, the saved position, watermarks, status, node checks."""
 
 from __future__ import annotations
 

@@ -67,25 +67,25 @@ class CommitLogEntry(NamedTuple):
 
 
 class CorruptEntry(NamedTuple):
-    """Bytes that hold no readable entry. `mutation`: its bytes where the size was right but a CRC was not; None where
-    entries up to `end_position` cannot be separated. `section_offset`: where in the file its section begins, if
-    that is compressed or encrypted. `is_truncation`: the sync marker is good, but the file too short for it.
-    """
+    """Bytes that hold no readable entry."""
 
     position: int
     end_position: int
     reason: str
+    # its bytes where the size was right but a CRC was not; None where entries up to `end_position` cannot be separated
     mutation: bytes | None = None
+    # where in the file its section begins, if that is compressed or encrypted
     section_offset: int | None = None
+    # the sync marker is good, but the file too short for it
     is_truncation: bool = False
 
 
 class CdcIndex(NamedTuple):
-    """What a `_cdc.idx` file says: up to which logical offset the segment is durable, and whether it is finished. Once
-    `is_completed` the offset is to be ignored: read to the zero marker or the end of the file.
-    """
+    """The content of a `_cdc.idx` file."""
 
+    # the logical offset up to which the segment is durable
     offset: int
+    # The segment is finished. The offset is to be ignored then: read to the zero marker or the end of the file.
     is_completed: bool
 
 
@@ -220,7 +220,7 @@ class BatchedReader(Generic[BatchT]):
 
     @property
     def is_coded(self) -> bool:
-        """Whether the sections are compressed or encrypted; known once the descriptor is read."""
+        """Return whether the sections are compressed or encrypted; known once the descriptor is read."""
         return self._decode is not None
 
     def read(self, data: bytes, length: int | None = None, *, durable: int | None = None) -> Iterable[Event | BatchT]:

@@ -39,7 +39,7 @@ _LENIENT = {"counter", "decimal", "empty", "text"}  # Cassandra has values of th
 
 
 class WrittenAs(Enum):
-    """What is known of a column that was a non-frozen user type before it was dropped, or may have been."""
+    """The known forms of a column that was a non-frozen user type before it was dropped, or may have been."""
 
     CELLS = "cells"  # it was, and has not been added again
     EITHER = "either"

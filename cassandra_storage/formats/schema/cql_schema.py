@@ -142,7 +142,7 @@ class CqlTable(NamedTuple):
 
 
 class _Table:
-    """What CREATE TABLE says, and the ALTERs after it."""
+    """A table as CREATE TABLE and the ALTERs after it define it."""
 
     def __init__(self, keyspace: str, name: str) -> None:
         self.name = (keyspace, name)
@@ -275,7 +275,7 @@ def _user_types(types: Iterable[CqlType]) -> dict[tuple[str, str], UserTypeDefin
 
 
 def _is_needed(row: SchemaRow, written: AbstractSet[bytes]) -> bool:
-    """Whether the column belongs to the key, or was written."""
+    """Return whether the column belongs to the key, or was written."""
     return row["kind"] in ("partition_key", "clustering") or row["column_name"].encode() in written
 
 

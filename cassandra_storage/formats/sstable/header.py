@@ -1,4 +1,4 @@
-"""What the rows of an SSTable are read with: its own header, and the table as far as it is known
+"""Resolves what an SSTable's rows are read with: its own header, and the table as far as it is known
 (SerializationHeader.Component.toHeader, io.sstable.SSTableHeaderFix, tools.Util.metadataFromSSTable).
 
 Types are those of the header: what they were when the SSTable was written. The table tells which columns were dropped,
@@ -57,8 +57,8 @@ class SSTableSchema(NamedTuple):
 def resolve(
     header: HeaderComponent, form: SSTableFormat, table: TableMetadata | None, name: tuple[str, str, UUID | None]
 ) -> SSTableSchema:
-    """How to read the rows. `table`: None if only the header is known; then the columns of the key get names of our
-    own, and the table is of that keyspace, name and id.
+    """Return how to read the rows. `table`: None if only the header is known; then the columns of the key get names of
+    our own, and the table is of that keyspace, name and id.
 
     UnknownColumnError if the table does not have a column and never dropped it; UnsupportedError if a column of 3.x may
     be a frozen user type or not; FormatError if the header is that of an index or of another table.
@@ -77,8 +77,8 @@ def resolve(
 
 
 def is_index(header: HeaderComponent) -> bool:
-    """Whether the SSTable is that of a secondary index: its first clustering is the key of the base table, in the order
-    of the partitioner.
+    """Return whether the SSTable is that of a secondary index: its first clustering is the key of the base table, in
+    the order of the partitioner.
     """
     first = header.clustering_types[0].type if header.clustering_types else None
     return isinstance(first, CustomType) and first.class_name.startswith(_INDEX_ORDER)

@@ -194,7 +194,7 @@ class _Merge:
             self._end(ranges, source)
 
     def _places(self, sources: list[Source]) -> Iterator[tuple[list[Row], list[_SourceMarker]]]:
-        """What the sources have at each clustering, which are rows, or bound, which are markers."""
+        """Yield the rows or markers that the inputs have at each clustering or bound."""
         streams = [source.rows() for source in sources]
         heap: list[tuple[bytes, int, Unfiltered]] = []
         for index, stream in enumerate(streams):

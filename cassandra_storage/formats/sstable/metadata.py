@@ -58,10 +58,7 @@ class HeaderComponent(NamedTuple):
 
 
 class StatsMetadata(NamedTuple):
-    """StatsMetadata, without its histograms and bounds. Timestamps in µs, local deletion times and TTLs in s,
-    `repaired_at` in ms (0: not repaired). `commit_log_upper_bound`: (segment id, position), (-1, 0) if none.
-    `rows` and `cells` count what was written; rows are partitions' rows and static rows.
-    """
+    """StatsMetadata, without its histograms and bounds. Timestamps in µs, local deletion times and TTLs in s."""
 
     min_timestamp: int
     max_timestamp: int
@@ -71,10 +68,14 @@ class StatsMetadata(NamedTuple):
     max_ttl: int
     compression_ratio: float
     level: int
+    # in ms; 0: not repaired
     repaired_at: int
     has_legacy_counter_shards: bool
+    # as they were written
     cells: int
+    # as they were written: partitions' rows and static rows
     rows: int
+    # (segment id, position); (-1, 0) if none
     commit_log_upper_bound: tuple[int, int]
     partitions: int
     pending_repair: UUID | None = None
@@ -85,7 +86,7 @@ class StatsMetadata(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What is in Statistics.db, without the CompactionMetadata."""
+    """The content of Statistics.db, without the CompactionMetadata."""
 
     partitioner: str
     stats: StatsMetadata

@@ -40,7 +40,7 @@ def open_backlog(settings: Settings, raw_topic: RawTopic) -> Backlog:
 
 
 class Backlog:
-    """Whether the materializer is too far from the end, by what its consumer group has committed.
+    """Measures whether the materializer is too far from the end, by what its consumer group has committed.
 
     read: the offsets by raw partition. seconds, size: the bounds, 0 for none; `size` in bytes of messages before
     compression. The time is that since which a message is there that is not read: how long it waits so far. Of a raw

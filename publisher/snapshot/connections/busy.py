@@ -33,7 +33,9 @@ log = structlog.get_logger(__name__)
 
 
 class NodeLoad:
-    """What is read of a node. None: it does not say so, or has no such answer for this user; that is logged once."""
+    """Measures the load of a node. None stands for a sign that the node does not show, or not to this user; that is
+    logged once.
+    """
 
     def __init__(self, link: Link, nodetool: Nodetool) -> None:
         self._link = link
@@ -106,7 +108,7 @@ class BusyNode:
 
     @property
     def problem(self) -> str:
-        """Why the snapshot is slower than it might be; empty if it is not."""
+        """Return why the snapshot is slower than it might be; empty if it is not."""
         return f"the node is busy: {self._reason}; {self.share:.0%} of the rate" if self.share < 1 else ""
 
     def _adapt(self, sign: str) -> None:

@@ -31,7 +31,7 @@ class DiskSpace:
         self._interval = Interval(LOOK_SECONDS, monotonic())
 
     def is_due(self) -> bool:
-        """Whether it is time to look again."""
+        """Return whether it is time to look again."""
         return self._interval.is_due(monotonic())
 
     def shortage(self, more: float = 0.0) -> str:

@@ -1,4 +1,4 @@
-"""What a snapshot reads of its node: data directories, hosts, the table's options, and how far the log is published."""
+"""Reads from the node what a snapshot needs: data directories, hosts, the table's options, and the end of the log."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ _DEFAULT_DATA = Path("/var/lib/cassandra/data")
 
 
 class Published(NamedTuple):
-    """What Kafka has acknowledged of the node's log: up to a place, and what was durable at a time (s; 0: none)."""
+    """The part of the node's log that Kafka has acknowledged."""
 
+    # a place: all before it
     up_to: tuple[int, int]
+    # a time (s; 0: none): all that was durable then
     clock: float
 
 

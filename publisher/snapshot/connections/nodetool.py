@@ -1,5 +1,5 @@
-"""What a snapshot asks the node's own nodetool for: Cassandra's snapshot of a table, who owns which tokens, and what
-waits on the node.
+"""Runs the node's own nodetool for a snapshot: it links SSTables, names the owners of tokens, and counts what waits on
+the node.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _LONG_RUN = 10_000  # units in a row after which what the core leaves is rare
 
 
 class MergedTable:
-    """What `sender` gets of the SSTables: all partitions of the ranges after its place."""
+    """Gives `sender` all partitions of the ranges after its place."""
 
     def __init__(self, sstables: TableSSTables, purger: Purger, ranges: Sequence[TokenRange]) -> None:
         self._sstables = sstables

@@ -57,15 +57,15 @@ _MARKER, _END_OF_PARTITION = b"\x02", b"\x01"
 
 
 class SnapshotOrigin(NamedTuple):
-    """One host's sending of a snapshot. started: when it began or resumed (µs): no two sendings have one place.
-    truncated_at: when the host had last truncated the table, before the files were taken (ms); 0 if never. is_repair:
-    what is sent replaces Cassandra partitions.
-    """
+    """One host's sending of a snapshot."""
 
     snapshot: UUID
     host_id: bytes
+    # when it began or resumed (µs): no two sendings have one place
     started: int
+    # when the host had last truncated the table, before the files were taken (ms); 0 if never
     truncated_at: int = 0
+    # The messages replace Cassandra partitions.
     is_repair: bool = False
 
     @property

@@ -29,7 +29,7 @@ BATCH_UNITS = 200  # between two places at which a snapshot can resume
 
 @dataclass(slots=True)
 class Progress:
-    """What Kafka has acknowledged since the sending began or resumed."""
+    """The messages that Kafka has acknowledged since the sending began or resumed."""
 
     place: Place | None
     rows: int = 0
@@ -100,7 +100,7 @@ class PartitionSender:
         return sent != most
 
     def batch_bytes(self, most: int) -> int:
-        """How many bytes of messages a batch is to have, at most so many."""
+        """Return how many bytes of messages a batch is to have, at most so many."""
         return self._pace.at_once(most)
 
     def send_batch(self, batch: Batch, place: Place | None, rows: int, partitions: int) -> None:

@@ -62,7 +62,7 @@ class SnapshotGroup:
         self._ended = _ended(parts)
 
     def has_ended(self, record: Record) -> bool:
-        """Whether the snapshot has ended on every host that it expects."""
+        """Return whether the snapshot has ended on every host that it expects."""
         return record.phase == "ended" and (len(record.hosts) == 1 or record.snapshot in self._ended)
 
     def turn_of(self, hosts: Iterable[UUID]) -> int:

@@ -1,4 +1,4 @@
-"""What a snapshot of a table will take, before it begins: by the statistics of its SSTables."""
+"""Estimates a snapshot of a table before it begins, by the statistics of its SSTables."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ PACKED = 0.3  # the share of its bytes that a raw topic takes on disk: docs/guid
 
 
 class Estimate(NamedTuple):
-    """The size of a snapshot of the SSTables that are there now. `rows`: before the merge. `bytes`: of the rows,
-    uncompressed. `sent_bytes`: of their messages. `rate`: rows sent in a second, if nothing holds them up.
-    """
+    """The size of a snapshot of the SSTables that are there now."""
 
     files: int
     file_bytes: int
+    # of the rows, uncompressed
     bytes: int
     partitions: int
+    # before the merge
     rows: int
+    # of the messages
     sent_bytes: int
+    # rows sent in a second, if nothing holds them up
     rate: int
 
 
@@ -61,7 +63,7 @@ def estimate_table(table: TableMetadata, data_directories: list[Path]) -> Estima
 
 
 def preflight(record: Record, estimate: Estimate, max_mib_per_second: float) -> list[str]:
-    """What will be sent, what it will take, and what to do before."""
+    """Describe what will be sent, what that will take, and what to do before."""
     rate = min(max_mib_per_second * (1 << 20) or estimate.rate, estimate.rate)
     sent = estimate.sent_bytes
     others = len(record.hosts) - 1

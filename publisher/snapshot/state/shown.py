@@ -27,23 +27,27 @@ _DOES = {
 
 
 class Shown(NamedTuple):
-    """A table's newest snapshot. `state`: records.Phase; `done`: from 0 to 1; `idle`: seconds since it came further, 0
-    once it is over; `seconds_left`: at the pace so far, None if it is unknown; `problem`: what it waits for, or why it
-    was given up. `pace`: the share of its rate that it may use, less than 1 on a busy node; `pinned_bytes`: of SSTables
-    that compaction has replaced, and that the snapshot's links keep on disk; `is_paused`: by the command.
-    """
+    """A table's newest snapshot."""
 
     table: str
     snapshot: str
+    # records.Phase
     state: str
     rows: int
     bytes: int
+    # from 0 to 1
     done: float
+    # seconds since it came further, 0 once it is over
     idle: float
+    # at the pace so far, None if it is unknown
     seconds_left: float | None = None
+    # why it waits, or why it was given up
     problem: str = ""
+    # the share of its rate that it may use, less than 1 on a busy node
     pace: float = 1.0
+    # of SSTables that compaction has replaced, and that the snapshot's links keep on disk
     pinned_bytes: int = 0
+    # by the command
     is_paused: bool = False
 
 

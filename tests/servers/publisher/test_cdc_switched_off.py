@@ -1,4 +1,4 @@
-"""What was written while a table's cdc was on, and is read after it was switched off."""
+"""Rows that were written while a table's cdc was on are read after it was switched off."""
 
 from __future__ import annotations
 

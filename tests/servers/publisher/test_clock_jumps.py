@@ -134,7 +134,7 @@ def set_clock(ahead: Path, seconds: str) -> None:
 
 
 def compiled_shim(folder: Path) -> Path:
-    """What shifts the clock of a JVM; the test is skipped where there is no C compiler."""
+    """Compile the library that shifts the clock of a JVM; the test is skipped where there is no C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("to set the clock of one process takes a C compiler")

@@ -1,4 +1,4 @@
-"""What `make dist` makes: programs that need no Python and no network; a wheel that does what the checkout does."""
+"""`make dist` makes programs that need no Python and no network, and a wheel that does what the checkout does."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_a_node_in_the_place_of_another(
     *,
     is_same_host: bool,
 ) -> None:
-    """What the old node had logged and no publisher had sent is still in cdc_raw, and is sent too."""
+    """Segments of the old node that no publisher had sent are still in cdc_raw, and are sent too."""
     first, second = pair.nodes
     publisher = beside(second)
     with cql.connect([first.address], first.port) as client:

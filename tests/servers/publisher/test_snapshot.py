@@ -170,7 +170,9 @@ def test_two_nodes_take_one_snapshot_together(
             status, said = publishers[0].command("snapshot", "two.t")
             assert status == 0, said
             assert "the publishers of 1 more" in said
-            eventually(lambda: all((record := one.read("two.t")) and record.is_mark_cleared for one in records), SECONDS)
+            eventually(
+                lambda: all((record := one.read("two.t")) and record.is_mark_cleared for one in records), SECONDS
+            )
             found = [one.read("two.t") for one in records]
             assert len({record.snapshot for record in found if record}) == 1
             assert sum(record.rows for record in found if record) == 300
@@ -214,7 +216,7 @@ def given_up_at_once(publisher: PublisherProcess, records: Records) -> UUID:
 
 
 def rows_sent(publishers: list[PublisherProcess], records: list[Records], *options: str) -> list[int]:
-    """Return the rows that record node sends in a snapshot of both.t with these options."""
+    """Return the rows that each node sends in a snapshot of both.t with these options."""
     status, said = publishers[0].command("snapshot", "both.t", *options)
     assert status == 0, said
     begun = records[0].read("both.t")

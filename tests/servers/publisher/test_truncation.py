@@ -1,4 +1,4 @@
-"""What a publisher sends of a table that is truncated or dropped, of real nodes."""
+"""The publisher sends truncations and drops of real nodes' tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def hand_over(node: CassandraNode, client: CqlClient) -> None:
 
 
 def kept(sent: list[Sent]) -> set[bytes | None]:
-    """What is left of the table: a truncation deletes all, and what its log has up to its place does not count, nor
+    """Return what is left of the table. A truncation deletes all: what its log has up to its place does not count, nor
     what comes before the message that all follows.
     """
     rows: dict[tuple[int, bytes | None], None] = {}

@@ -331,7 +331,7 @@ def place_in(case: Case, whole: list[Expected], rng: random.Random) -> Place:
 
 
 def after(whole: list[Expected], place: Place) -> list[Expected]:
-    """What of it comes after the place: ranges do if they end there, with their own starts."""
+    """Return what comes after the place. Ranges do if they end there, with their own starts."""
     found = []
     for one in whole:
         here = (token(one.key), one.key)
@@ -412,7 +412,7 @@ def _remote(cell: Cell) -> Cell:
 
 
 def _purged_tombstone(case: Case, cell: Cell) -> Cell | None:
-    """What a purge leaves of a tombstone or of a cell that has expired."""
+    """Return what a purge leaves of a tombstone or of a cell that has expired."""
     purges = case.purge.purges
     if purges(cell.timestamp, cell.local_deletion_time):
         return None

@@ -50,16 +50,19 @@ BATCH_BYTES, BATCH_STEPS = 1 << 18, 50_000
 
 
 class Images(NamedTuple):
-    """What was sent: (key, encoded message) of each, the number of units, partitions and bytes, how it ended, and the
-    places that were recorded, with the number of messages before each. `native`: messages that the core made.
-    """
+    """The messages of a snapshot, as they were sent, and its progress."""
 
+    # (key, encoded message) of each
     messages: list[tuple[bytes, bytes]]
+    # the number of units
     rows: int
     partitions: int
     size: int
+    # how it ended
     error: str
+    # the places that were recorded, with the number of messages before each
     places: list[tuple[Place, int]]
+    # messages that the core made
     native: int
 
 

@@ -1,4 +1,4 @@
-"""What a publisher has sent, decoded."""
+"""Decodes the messages that a publisher has sent."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Folded:
         self._name = keyspace, table
 
     def read(self) -> None:
-        """What is there now, and a little longer."""
+        """Read what is there now, and a little longer."""
         rounds = iter(range(4))
         self.history.add(self._topic.changes(lambda _: next(rounds, None) is None))
 

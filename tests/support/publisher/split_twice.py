@@ -102,7 +102,7 @@ class SplitTwice:
         return expected
 
     def check_any(self, mutation: bytes, position: int = 1000) -> bool:
-        """Whether the core takes the mutation: then it makes what the Python code makes."""
+        """Return whether the core takes the mutation: then it makes what the Python code makes."""
         taken = self.core.split(mutation, position)
         if taken is None:
             return False

@@ -179,7 +179,7 @@ def test_a_summary_saves_reading(copied: IndexedVectors) -> None:
 
 @pytest.mark.parametrize("summary", ["whole", "missing", "cut", "of another"])
 def test_an_index_that_is_cut_between_two_entries_is_found_out(copied: IndexedVectors, summary: str) -> None:
-    """What lies before the cut is found, and what lies after it is not taken for absent."""
+    """Partitions before the cut are found, and those after it are not taken for absent."""
     file = _big(copied)
     places, sound, path = _places(file, copied), file.path(INDEX).read_bytes(), file.path(SUMMARY)
     cuts = entry_starts(sound)
@@ -386,7 +386,7 @@ def test_other_partitioners_are_refused(vectors: IndexedVectors) -> None:
 
 
 def _open_files(folder: Path) -> int:
-    """How many files of the folder this process has open."""
+    """Return how many files of the folder this process has open."""
     found = 0
     for descriptor in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed since by another thread

@@ -176,7 +176,7 @@ def test_a_message_that_is_refused_later_is_an_error_of_its_topic(mock_brokers: 
 
 
 def test_refusals_that_are_kept_are_no_error(mock_brokers: Callable[..., None]) -> None:
-    """Those of librdkafka, at once, and those of the broker: each with its `pending`."""
+    """Refusals of librdkafka come at once, and those of the broker later: each with its `pending`."""
     mock_brokers(**{"message.timeout.ms": 200, "linger.ms": 0, "test.mock.broker.rtt": 5000})
     sender = Sender(KafkaSettings(), keeps_refusals=True)
     many, two = PendingMessages(outstanding=5), PendingMessages(outstanding=2)
@@ -231,7 +231,7 @@ def test_a_property_that_does_not_exist(mock_brokers: Callable[..., None]) -> No
 
 
 def test_keys_have_one_partition_by_both_producers() -> None:
-    """That of Kafka's Java client."""
+    """The partition is that of Kafka's Java client."""
     placed = []
     for kind in (NativeProducer, ConfluentProducer):
         if kind is NativeProducer and not cdc_native.is_compiled():

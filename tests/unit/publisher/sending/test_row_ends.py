@@ -464,8 +464,8 @@ def test_a_truncation_that_was_noticed_long_ago_is_settled_when_its_place_is_rea
 
 
 def drop_mutation(table: str | None, dropped_at: int, cells: Mapping[str, Cell] = MappingProxyType({})) -> bytes:
-    """What DROP TABLE, or with None DROP KEYSPACE, writes to system_schema.tables; `dropped_at` in µs. With cells: what
-    ALTER TABLE writes.
+    """Return the mutation that DROP TABLE, or with None DROP KEYSPACE, writes to system_schema.tables; `dropped_at` in
+    µs. With cells: that of ALTER TABLE.
     """
     schema = SCHEMA_TABLES[system_table_id(KEYSPACE, "tables").bytes]
     header = SerializationHeader.of_table(schema, messaging_version=VERSION_40)

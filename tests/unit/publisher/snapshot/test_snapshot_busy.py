@@ -25,7 +25,7 @@ REFUSED = CdcError(Code.CASSANDRA_QUERY, "There is no such table.", "None.")
 
 
 class Load(NodeLoad):
-    """What each sign is now; a CdcError instead of what cannot be known."""
+    """The present value of each sign; a CdcError for one that cannot be known."""
 
     def __init__(self) -> None:
         self.load = 0.0

@@ -1,4 +1,4 @@
-"""What the worker knows of its node's truncations, beside a publisher that has seen more of them, or fewer."""
+"""The worker knows its node's truncations, beside a publisher that has seen more of them, or fewer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Sides:
 
     @property
     def end(self) -> int:
-        """What row images are compared with."""
+        """Return the truncation that row images are compared with."""
         return self.publisher.row_ends.pending[self.table_id].at
 
 

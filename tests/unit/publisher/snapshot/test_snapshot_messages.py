@@ -85,7 +85,7 @@ def row(number: int) -> Row:
 
 
 def test_units() -> None:
-    """What is before the first row is of its unit; all the rest is alone."""
+    """The first row is in the unit of what precedes it; all other elements are alone."""
     deletion, static = DeletionTime(BASE_US - 5, BASE_S), Row((), {"st": Cell(BASE_US, b"s")})
     bounds = (
         ClusteringBound(Kind.INCL_START_BOUND, (int_bytes(1),)),

@@ -1,4 +1,4 @@
-"""What the publisher wants of its worker, through their pipe."""
+"""The publisher gives orders to its worker through their pipe."""
 
 from __future__ import annotations
 

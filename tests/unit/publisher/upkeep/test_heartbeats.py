@@ -1,4 +1,4 @@
-"""What a publisher says of how far it has published, and when."""
+"""A publisher says how far it has published, and when."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_every_mutant_is_found(module: ModuleType, judged: list[Judged]) -> None
 
 
 def _is_found(module: ModuleType, mutant: Mutant, judged: list[Judged]) -> bool:
-    """Whether a case comes out otherwise, or not at all, or an error is not one."""
+    """Return whether a case comes out otherwise, or not at all, or an error is not one."""
     mutated = mutant.module(module)
     names = {purge: ("Purger",), range_merge: ("RangeMerger", "with_ranges"), sstable_merge: ("merge_sources",)}[module]
     with ExitStack() as stack:
