@@ -27,7 +27,7 @@ class DroppedColumns:
     def __init__(self) -> None:
         self._was_user_type: dict[bytes, dict[str, bool]] = {}
 
-    def follow(self, before: TableMetadata | None, table: TableMetadata) -> None:
+    def note_change(self, before: TableMetadata | None, table: TableMetadata) -> None:
         """Take note of the columns that were dropped since the table was `before`."""
         if before is None:
             return

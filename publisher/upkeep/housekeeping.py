@@ -93,4 +93,4 @@ class Housekeeping:
     def _check_node(self) -> None:
         self._node.loss_watch.check_again()
         self._node.positions.check_node(self._node.loss_watch.node.host_id)
-        self._status.follow_node()
+        self._status.update_node()

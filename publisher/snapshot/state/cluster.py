@@ -44,9 +44,10 @@ class SnapshotGroup:
         self._ended: frozenset[UUID] = frozenset()
         self.is_possible = False
 
-    def follow(self, tables: Iterable[PublishedTable]) -> None:
-        """Read all rows, take part in what others have begun, and say how far this host is. A problem is logged once:
-        each host's part can also be asked for by hand.
+    def exchange(self, tables: Iterable[PublishedTable]) -> None:
+        """Read the rows of all hosts, take part in what others have begun, and write how far this host is.
+
+        A problem is logged once: each host's part can also be asked for by hand.
         """
         try:
             parts = self._rows.read()

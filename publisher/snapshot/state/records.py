@@ -17,7 +17,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from uuid import UUID, uuid4
 
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.snapshot.state.token_selection import WHOLE, TokenSelection, parse
@@ -63,7 +63,7 @@ class Record:
     # when the node had last truncated the table before that flush, in ms
     truncated_at: int = 0
     # All before it is acknowledged.
-    place: Place | None = None
+    place: MergePosition | None = None
     # the time (µs) at which the sending began or resumed last
     started: int = 0
     # acknowledged, as the next two
@@ -239,7 +239,7 @@ def _to_json(record: Record) -> dict[str, Any]:
     return values
 
 
-def _place_to_json(place: Place) -> dict[str, Any]:
+def _place_to_json(place: MergePosition) -> dict[str, Any]:
     clustering = None
     if place.clustering is not None:
         clustering = [None if value is None else value.hex() for value in place.clustering]
@@ -267,11 +267,11 @@ def _read(path: Path) -> Record | None:
     return record
 
 
-def _place(value: dict[str, Any]) -> Place:
+def _place(value: dict[str, Any]) -> MergePosition:
     clustering = value["clustering"]
     if clustering is not None:
         clustering = tuple(None if value is None else bytes.fromhex(value) for value in clustering)
-    return Place(int(value["token"]), bytes.fromhex(value["key"]), clustering)
+    return MergePosition(int(value["token"]), bytes.fromhex(value["key"]), clustering)
 
 
 def _damaged(path: Path) -> CdcError:

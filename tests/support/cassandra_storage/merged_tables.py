@@ -26,7 +26,7 @@ from cassandra_storage.formats.rows.deletion import (
 from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import Marker, Unfiltered
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from cassandra_storage.formats.sstable.reader import Partition
 from cassandra_storage.formats.types.counter import Shard, ShardKind, shards
 from cassandra_storage.formats.types.marshal import MapType, NativeType
@@ -80,7 +80,7 @@ Range: TypeAlias = "tuple[Order, Order, DeletionTime]"
 
 
 class MemorySource:
-    """A sstable_merge.Source."""
+    """A sstable_merge.SSTableInput."""
 
     def __init__(self, content: list[tuple[Partition, list[Unfiltered]]], first_token: int = MINIMUM) -> None:
         self.content = content
@@ -321,16 +321,16 @@ def _partition(case: Case, key: bytes) -> Expected:
     )
 
 
-def place_in(case: Case, whole: list[Expected], rng: random.Random) -> Place:
+def place_in(case: Case, whole: list[Expected], rng: random.Random) -> MergePosition:
     """Return a place at one of the partitions, or at any clustering in it."""
     key = rng.choice(whole).key
-    place = Place(token(key), key)
+    place = MergePosition(token(key), key)
     if not case.table.clustering or rng.random() < 0.2:
         return place
     return place._replace(clustering=CaseMaker(rng).values(case.table, len(case.table.clustering)))
 
 
-def after(whole: list[Expected], place: Place) -> list[Expected]:
+def after(whole: list[Expected], place: MergePosition) -> list[Expected]:
     """Return what comes after the place. Ranges do if they end there, with their own starts."""
     found = []
     for one in whole:

@@ -13,7 +13,7 @@ from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, spans
 from cassandra_storage.formats.rows.header import EncodingStats, SerializationHeader
-from cassandra_storage.formats.sstable.merge import Place, merge_sources
+from cassandra_storage.formats.sstable.merge import MergePosition, merge_inputs
 from cassandra_storage.formats.sstable.reader import SSTableReader
 from cassandra_storage.formats.sstable.versions import BIG, SSTableFormat, sstable_format
 from cdc_common.messages import raw, tables
@@ -61,7 +61,7 @@ class Images(NamedTuple):
     # how it ended
     error: str
     # the places that were recorded, with the number of messages before each
-    places: list[tuple[Place, int]]
+    places: list[tuple[MergePosition, int]]
     # messages that the core made
     native: int
 
@@ -94,14 +94,14 @@ def run(
     *,
     native: bool,
     ranges: Sequence[TokenRange] = WHOLE_RING,
-    after: Place | None = None,
+    after: MergePosition | None = None,
     batch: tuple[int, int] = (BATCH_BYTES, BATCH_STEPS),
 ) -> Images:
     """batch: bytes and steps of a batch of the core's."""
     table = PublishedTable(sstables.table, sstables.table.id.bytes, tables.digest(tables.canonical(sstables.table)))
     output = MemoryOutput()
     images = RowImages(table, ORIGIN)
-    places: list[tuple[Place, int]] = []
+    places: list[tuple[MergePosition, int]] = []
 
     def report(_: object) -> None:
         if sender.place is not None and sender.place != after:
@@ -127,7 +127,7 @@ def check_same(
     purger: Purger,
     *,
     ranges: Sequence[TokenRange] = WHOLE_RING,
-    after: Place | None = None,
+    after: MergePosition | None = None,
     batch: tuple[int, int] = (BATCH_BYTES, BATCH_STEPS),
 ) -> tuple[Images, Images]:
     """(by the Python code alone, with the core), which are the same except for the places. Of damaged SSTables the same
@@ -173,11 +173,13 @@ class MemoryTable:
         self.sstables = list(sstables)
 
     def merged(
-        self, purger: Purger, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None
+        self, purger: Purger, ranges: Iterable[TokenRange] = WHOLE_RING, after: MergePosition | None = None
     ) -> Generator[MergedPartition, None, None]:
-        yield from merge_sources(self.table, self.sources(ranges, after), purger, after)
+        yield from merge_inputs(self.table, self.inputs(ranges, after), purger, after)
 
-    def sources(self, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None) -> list[MemorySource]:
+    def inputs(
+        self, ranges: Iterable[TokenRange] = WHOLE_RING, after: MergePosition | None = None
+    ) -> list[MemorySource]:
         wanted = spans(ranges, MINIMUM if after is None else after.token)
         return [MemorySource(sstable) for sstable in self.sstables] if wanted else []
 

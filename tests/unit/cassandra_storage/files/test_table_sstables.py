@@ -28,7 +28,7 @@ from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, DeletionTi
 from cassandra_storage.formats.rows.row import Row
 from cassandra_storage.formats.schema.tables import BINARY_NAMES
 from cassandra_storage.formats.sstable.file_name import COMPRESSION_INFO, INDEX, PARTITIONS, ROWS, STATISTICS, SUMMARY
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from tests.support.vectors import indexed_sstables
 from tests.support.vectors.indexed_sstables import PARTITIONS as MADE
 from tests.support.vectors.indexed_sstables import ROWS as WIDE_ROWS
@@ -55,7 +55,9 @@ def copied(vectors: IndexedVectors, tmp_path: Path) -> IndexedVectors:
 
 
 def _keys(
-    vectors: IndexedVectors, ranges: Iterable[TokenRange] = (TokenRange(MINIMUM, MINIMUM),), after: Place | None = None
+    vectors: IndexedVectors,
+    ranges: Iterable[TokenRange] = (TokenRange(MINIMUM, MINIMUM),),
+    after: MergePosition | None = None,
 ) -> list[tuple[int, bytes, int]]:
     """(token, key, rows) of each merged partition."""
     sstables = TableSSTables(vectors.table, vectors.files())
@@ -92,9 +94,12 @@ def test_a_merge_goes_on_after_a_place(vectors: IndexedVectors) -> None:
     whole = _keys(vectors)
     token, key, rows = next(partition for partition in whole if partition[2] == WIDE_ROWS)
     number = whole.index((token, key, rows))
-    assert _keys(vectors, after=Place(token, key)) == whole[number + 1 :]
+    assert _keys(vectors, after=MergePosition(token, key)) == whole[number + 1 :]
     clustering = ((99).to_bytes(4, "big"),)
-    assert _keys(vectors, after=Place(token, key, clustering)) == [(token, key, WIDE_ROWS - 100), *whole[number + 1 :]]
+    assert _keys(vectors, after=MergePosition(token, key, clustering)) == [
+        (token, key, WIDE_ROWS - 100),
+        *whole[number + 1 :],
+    ]
 
 
 def _places(file: SSTableFile, vectors: IndexedVectors) -> list[tuple[int, bytes, int]]:
@@ -429,7 +434,7 @@ def test_sstables_are_open_only_while_the_merge_is_in_them(vectors: IndexedVecto
 
     first = sstables.files[0].descriptor.id
     with mock.patch.object(table_sstables, "SSTable", Recorded):
-        source = table_sstables.Source(sstables, sstables.files[0], spans([TokenRange(half, MAXIMUM)]))
+        source = table_sstables.TokenSpansInput(sstables, sstables.files[0], spans([TokenRange(half, MAXIMUM)]))
         assert source.find_first()
     assert opened == [first]
     assert source.first_token > half

@@ -131,7 +131,7 @@ class Node:
         records = dict(self.rows.truncated)
         noticed_at = self.schema.row_ends.pending[self.table_id].noticed_at
         read_at = noticed_at + int(SETTLE_SECONDS * 1e6)
-        assert not self.schema.row_ends.follow_records(records, self.schema.published, read_at)
+        assert not self.schema.row_ends.note_records(records, self.schema.published, read_at)
         finish(self.ends.send_due())
 
     def mutation(self, key: int) -> bytes:

@@ -23,7 +23,7 @@ from publisher.topics.raw_topics import RawTopic
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
-    from cassandra_storage.formats.sstable.merge import Place
+    from cassandra_storage.formats.sstable.merge import MergePosition
     from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.mutations.messages import OutgoingMessage
@@ -80,7 +80,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def run(vectors: IndexedVectors, kafka: SlowKafka, after: Place | None = None) -> list[tuple[Progress, int]]:
+def run(vectors: IndexedVectors, kafka: SlowKafka, after: MergePosition | None = None) -> list[tuple[Progress, int]]:
     """The progress as reported each time, and how many messages were acknowledged then."""
     reported: list[tuple[Progress, int]] = []
 
