@@ -22,25 +22,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn
 
-from cassandra_storage.formats.commitlog.segment import (
-    MAX_SEGMENT_SIZE,
-    BatchT,
+from cassandra_storage.formats.commitlog.descriptor import (
     CdcIndex,
-    CorruptEntry,
-    SegmentReader,
     index_file_name,
     parse_cdc_index,
     parse_file_name,
     read_descriptor,
 )
+from cassandra_storage.formats.commitlog.segment import MAX_SEGMENT_SIZE, BatchT, CorruptEntry, SegmentReader
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.versions import commit_log_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cassandra_storage.formats.commitlog.descriptor import CommitLogDescriptor
     from cassandra_storage.formats.commitlog.sections import Codecs
-    from cassandra_storage.formats.commitlog.segment import BatchedReader, CommitLogDescriptor, Event
+    from cassandra_storage.formats.commitlog.segment import BatchedReader, Event
 
 WINDOW = 256 * 1024
 MAX_DESCRIPTOR_SIZE = 14 + 0xFFFF + 4

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.files.segments import SegmentFile
+    from cassandra_storage.formats.commitlog.descriptor import CdcIndex
     from cassandra_storage.formats.commitlog.sections import Codecs
-    from cassandra_storage.formats.commitlog.segment import CdcIndex, CommitLogPosition
+    from cassandra_storage.formats.commitlog.segment import CommitLogPosition
     from cdc_common.errors.codes import CdcError
     from publisher.log.batch_reader import SplitEntries, Splitter
     from publisher.log.position import Positions

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.files.segments import WINDOW, OpenSegment
-from cassandra_storage.formats.commitlog.segment import (
-    MAX_SEGMENT_SIZE,
-    CorruptEntry,
+from cassandra_storage.formats.commitlog.descriptor import (
     index_file_name,
     parse_cdc_index,
     parse_file_name,
     read_descriptor,
 )
+from cassandra_storage.formats.commitlog.segment import MAX_SEGMENT_SIZE, CorruptEntry
 from cassandra_storage.formats.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cassandra_storage.formats.commitlog.descriptor import CdcIndex, CommitLogDescriptor
     from cassandra_storage.formats.commitlog.sections import Codecs
-    from cassandra_storage.formats.commitlog.segment import CdcIndex, CommitLogDescriptor, Event
+    from cassandra_storage.formats.commitlog.segment import Event
 
 _MARKER_SIZE = 8
 _SIZE_SIZE = 4

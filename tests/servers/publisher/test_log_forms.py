@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cassandra_storage.formats.commitlog.segment import CommitLogDescriptor
+    from cassandra_storage.formats.commitlog.descriptor import CommitLogDescriptor
     from dev.local_stack.servers.cassandra import CassandraNode
     from tests.support.publisher.sent import Sent
 

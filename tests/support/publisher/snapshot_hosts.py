@@ -103,3 +103,9 @@ class Host:
         record = self.records.read(NAME)
         assert record is not None
         self.records.write(record.moved(phase=phase))
+
+
+def worker_of(host: Host) -> Worker:
+    worker = host.supervisor._worker
+    assert isinstance(worker, Worker)
+    return worker

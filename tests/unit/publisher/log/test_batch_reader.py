@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import cdc_native
 from cassandra_storage.files.codecs import SegmentCodecs
-from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader, parse_file_name
+from cassandra_storage.formats.commitlog.descriptor import parse_file_name
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader
 from cassandra_storage.formats.primitives.vint import write_int
 from cassandra_storage.formats.schema.schema_keyspace import SCHEMA_TABLES
 from publisher.log.batch_reader import BatchReader, SplitEntries
