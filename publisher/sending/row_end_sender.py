@@ -105,7 +105,7 @@ class RowEndSender:
     def _is_settled(self, end: RowsEnd) -> bool:
         """A truncation: the node shows no other one after it. A drop: other publishers have sent what they have.
 
-        The time of now, or of the last look, may be before the first one if the node's clock was set back.
+        The time of now, or of the last read, may be before the first one if the node's clock was set back.
         """
         if end.kind == "drop":
             return abs(time_ns() // 1000 - end.noticed_at) >= self._drop_us

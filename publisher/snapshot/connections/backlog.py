@@ -57,8 +57,8 @@ class Backlog:
         self._is_known = bool(seconds or size)
         self.reason = ""
 
-    def look(self, bytes_per_message: float) -> str:
-        """Ask again if it is time to; why the snapshot is to wait, or nothing."""
+    def reason_to_wait(self, bytes_per_message: float) -> str:
+        """Ask again if it is time to; return why the snapshot is to wait, or ""."""
         now = monotonic()
         if self._is_known and self._interval.is_due(now):
             self._ask(now, bytes_per_message)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from publisher.snapshot.connections.link import Link
     from publisher.snapshot.connections.nodetool import Nodetool
 
-LOOK_SECONDS = 5.0
+MEASURE_SECONDS = 5.0
 NODETOOL_SECONDS = 60.0  # each call starts a JVM
 LEAST_SHARE = 0.125  # a snapshot that stood still would hold up purging
 REQUEST_POOLS = ("ReadStage", "MutationStage", "CounterMutationStage")
@@ -85,8 +85,8 @@ class LegacyNodeLoad(NodeLoad):
 
 
 class BusyNode:
-    """The share of its rate that a snapshot may use: halved at each look that finds the node busy, down to LEAST_SHARE,
-    and half as much more at each other look. The bounds are the settings'; 0 for none.
+    """The share of its rate that a snapshot may use. Each measurement that finds the node busy halves it, down to
+    LEAST_SHARE, and each other one raises it by half. The bounds are the settings'; 0 for none.
     """
 
     def __init__(self, settings: PublisherSettings, load: NodeLoad) -> None:
@@ -94,14 +94,14 @@ class BusyNode:
         self._most_requests = settings.snapshot_busy_waiting_requests
         self._most_compactions = settings.snapshot_busy_waiting_compactions
         self._load = load
-        self._interval = Interval(LOOK_SECONDS, monotonic() - LOOK_SECONDS)
+        self._interval = Interval(MEASURE_SECONDS, monotonic() - MEASURE_SECONDS)
         self._compactions_interval = Interval(NODETOOL_SECONDS, monotonic() - NODETOOL_SECONDS)
         self._compactions = 0
         self._reason = ""
         self.share = 1.0
 
-    def look(self) -> float:
-        """The share, after a new look if it is time for one."""
+    def measure_share(self) -> float:
+        """Return the share, measured again if it is time to."""
         if self._interval.is_due(monotonic()):
             self._adapt(self._sign())
         return self.share

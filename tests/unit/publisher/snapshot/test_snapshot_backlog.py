@@ -37,7 +37,7 @@ class Group:
         """Return the reason after that time, with these (committed, end) of the raw partitions p0, p1, …"""
         self.now += seconds
         self.unread = {int(name[1:]): Unread(*offsets) for name, offsets in unread.items()}
-        return of.look(BYTES)
+        return of.reason_to_wait(BYTES)
 
 
 @pytest.fixture

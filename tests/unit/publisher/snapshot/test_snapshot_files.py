@@ -100,7 +100,7 @@ def on_disk(beside: Beside, monkeypatch: pytest.MonkeyPatch, *free: float) -> li
     left = list(free)
     usage = type("Usage", (), {"total": 1000.0})
 
-    def look(_folder: Path) -> object:
+    def disk_usage(_folder: Path) -> object:
         usage.free = 10.0 * (left.pop(0) if len(left) > 1 else left[0])  # type: ignore[attr-defined]
         return usage
 
@@ -113,8 +113,8 @@ def on_disk(beside: Beside, monkeypatch: pytest.MonkeyPatch, *free: float) -> li
         whole(run, problem, pace)
 
     beside.settings = {**beside.settings, "snapshot_min_free_percent": 10.0}
-    monkeypatch.setattr(disk, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(shutil, "disk_usage", look)
+    monkeypatch.setattr(disk, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
     monkeypatch.setattr(CurrentRecord, "set_problem", set_problem)
     return problems
 
