@@ -19,14 +19,12 @@ from typing import TYPE_CHECKING
 from cassandra_storage.public_names import loader
 
 if TYPE_CHECKING:
+    from cassandra_storage.formats.commitlog.descriptor import CdcIndex, CommitLogDescriptor, parse_cdc_index
     from cassandra_storage.formats.commitlog.segment import (
-        CdcIndex,
-        CommitLogDescriptor,
         CommitLogEntry,
         CommitLogPosition,
         CorruptEntry,
         SegmentReader,
-        parse_cdc_index,
     )
     from cassandra_storage.formats.errors import FormatError, UnknownColumnError, UnknownTableError, UnsupportedError
     from cassandra_storage.formats.merge.purge import Purger
@@ -112,15 +110,8 @@ __all__ = [
 # Loaded when they are first used: a program that needs one module loads no other.
 _MODULES = {
     "formats.rows.clustering": ("Clustering", "ClusteringBound", "Kind"),
-    "formats.commitlog.segment": (
-        "CdcIndex",
-        "CommitLogDescriptor",
-        "CommitLogEntry",
-        "CommitLogPosition",
-        "CorruptEntry",
-        "SegmentReader",
-        "parse_cdc_index",
-    ),
+    "formats.commitlog.descriptor": ("CdcIndex", "CommitLogDescriptor", "parse_cdc_index"),
+    "formats.commitlog.segment": ("CommitLogEntry", "CommitLogPosition", "CorruptEntry", "SegmentReader"),
     "formats.schema.cql_schema": ("parse_schema",),
     "formats.types.cql_types": ("parse_type", "type_text"),
     "formats.rows.deletion": ("DeletionTime", "LivenessInfo", "RangeTombstone", "RowDeletion"),

@@ -17,10 +17,12 @@ PERIODS_TO_LIVE = 2.5
 
 
 class Member(NamedTuple):
-    """A node's filler. `padding`: bytes that its commit log needs; `paused`: why writes must pause, or empty."""
+    """A node's filler."""
 
     host_id: UUID
+    # bytes that its commit log needs
     padding: int
+    # why writes must pause, or empty
     paused: str
 
 

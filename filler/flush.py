@@ -22,7 +22,7 @@ TIMEOUT_SECONDS = 300.0
 
 
 def needs_flush(release: str) -> bool:
-    """Whether a node of this version releases segments only after a flush."""
+    """Return whether a node of this version releases segments only after a flush."""
     return release.startswith("3.")
 
 

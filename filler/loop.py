@@ -146,11 +146,13 @@ class Filler:
         """Write `size` bytes, spread over the rest of the period."""
         size = min(size, int(self._settings.max_bytes_per_second * self._settings.period_seconds))
         count = math.ceil(size / self._settings.write_bytes)
-        each = math.ceil(size / max(count, 1))
+        size_of_write = math.ceil(size / max(count, 1))
         for number in range(count, 0, -1):
             # Random bytes: a compressed commit log must not shrink them.
-            self._client.write(self._insert, (os.urandom(each),))
-            self.status = self.status._replace(writes=self.status.writes + 1, written=self.status.written + each)
+            self._client.write(self._insert, (os.urandom(size_of_write),))
+            self.status = self.status._replace(
+                writes=self.status.writes + 1, written=self.status.written + size_of_write
+            )
             sleep(max(0.0, end - monotonic()) / number)
         if size:
             log.debug("padding written", bytes=size)

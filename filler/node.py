@@ -1,4 +1,4 @@
-"""What the filler measures of its node: how full the newest commit log segment is, and whether writes must pause."""
+"""Measures the filler's node: how full the newest commit log segment is, and whether writes must pause."""
 
 from __future__ import annotations
 

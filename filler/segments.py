@@ -24,10 +24,12 @@ _MARKER_SIZE = 8
 
 
 class SegmentFill(NamedTuple):
-    """`written`: its bytes, uncompressed, as of the last sync; `marker`: offset of the next one in the file."""
+    """The fill level of a segment."""
 
     file: SegmentFile
+    # its bytes, uncompressed, as of the last sync
     written: int
+    # offset of the next sync marker in the file
     marker: int
     is_plain: bool
 

@@ -13,28 +13,28 @@ if TYPE_CHECKING:
 
 
 class Status(NamedTuple):
-    """Sizes are in bytes, times in seconds.
-
-    `fillers`: the known fillers, including this one. `segment_written` of `segment_bytes`, and `segment_age`: of the
-    node's newest segment. `padding`: what that segment needs until the next period. `writes`, `written`, `flushes`:
-    since the start. `paused`: why writes to this node must pause, or empty. `waiting`: the error that prevents all
-    work, or empty.
-    """
+    """The state of a filler. Sizes are in bytes, times in seconds."""
 
     host_id: str
     cluster: str
     cassandra: str
     max_segment_age: float
     segment_bytes: int
+    # the known fillers, including this one
     fillers: int = 0
     is_writer: bool = False
+    # of the node's newest segment, as the next one
     segment_written: int = 0
     segment_age: float = 0.0
+    # the bytes that the newest segment needs until the next period
     padding: int = 0
+    # since the start, as the next two
     writes: int = 0
     written: int = 0
     flushes: int = 0
+    # why writes to this node must pause, or empty
     paused: str = ""
+    # the error that prevents all work, or empty
     waiting: str = ""
 
     @classmethod

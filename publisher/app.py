@@ -117,8 +117,8 @@ def _open_node_parts(
 
 def _open_snapshots(settings: Settings, client: CassandraClient, host_id: UUID) -> Supervisor:
     records = Records(settings.publisher.state_directory)
-    together = SnapshotGroup(SnapshotRows(client.rows, client.write, settings.filler.keyspace), records, host_id)
-    return Supervisor(settings, records, together, partial(datacenter_hosts, client))
+    group = SnapshotGroup(SnapshotRows(client.rows, client.write, settings.filler.keyspace), records, host_id)
+    return Supervisor(settings, records, group, partial(datacenter_hosts, client))
 
 
 def _newest_segment(settings: NodeSettings, loss_watch: LossWatch) -> int:

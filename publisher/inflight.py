@@ -19,16 +19,16 @@ class PendingMessages:
 
 @dataclass(slots=True, eq=False)
 class PendingPosition(PendingMessages):
-    """A position in a segment, and the messages sent for the log between the previous pending position and this one.
-
-    position: after the last of its mutations. is_end: the end of the segment. written_at: the time at which a filler
-    wrote its row before this position, in µs. clock: a time at which all durable data lay before this position, in µs.
-    """
+    """A position in a segment, and the messages sent for the log between the previous pending position and this one."""
 
     segment: int
+    # after the last of its mutations
     position: int
+    # the end of the segment
     is_end: bool = False
+    # the time at which a filler wrote its row before this position, in µs
     written_at: int | None = None
+    # a time at which all durable data lay before this position, in µs
     clock: int | None = None
 
 

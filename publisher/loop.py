@@ -136,7 +136,7 @@ class Publisher:
             yield from self._update_snapshots()
 
     def _update_snapshots(self) -> Waits[None]:
-        self._node.snapshots.follow(self._node.schema.current_tables(), monotonic())
+        self._node.snapshots.begin_due(self._node.schema.current_tables(), monotonic())
         for record in self._node.snapshots.ended():
             table_id = bytes.fromhex(record.table_id)
             begun = int(record.requested_at * 1e6)

@@ -30,7 +30,7 @@ class OwnConnection(NamedTuple):
 
 
 def schema_file(settings: Settings) -> Path:
-    """That of the publisher's NodeSchema."""
+    """Return the schema file of the publisher."""
     return settings.publisher.state_directory / "schema.json"
 
 

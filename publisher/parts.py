@@ -20,10 +20,7 @@ from publisher.topics.waiting import WaitingTables
 
 @dataclass(frozen=True, slots=True)
 class NodeParts:
-    """The node's log and schema, and the publisher's own files beside it. durable_seconds: after this time what was
-    written is durable, and shown in cdc_raw; None if that takes as long as a segment lasts. settle_seconds: the
-    least time between truncations of a table that are all announced to the materializer.
-    """
+    """The node's log and schema, and the publisher's own files beside it."""
 
     host_id: bytes
     schema: NodeSchema
@@ -35,7 +32,9 @@ class NodeParts:
     loss_watch: LossWatch
     snapshots: Supervisor
     waiting: WaitingTables
+    # the least time between truncations of a table that are all announced to the materializer
     settle_seconds: float
+    # After this time a write is durable, and shown in cdc_raw; None if that takes as long as a segment lasts.
     durable_seconds: float | None = None
 
 

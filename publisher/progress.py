@@ -126,7 +126,7 @@ class Progress:
         self._problem_until = -inf
 
     def current_problem(self, now: float) -> str:
-        """What the publisher waits for now; empty if it does not wait."""
+        """The reason why the publisher waits now; empty if it does not wait."""
         if now < self._problem_until:
             return self._problem
         return self._stall.text(now) if now - self._stall.since >= STALL_SECONDS else ""

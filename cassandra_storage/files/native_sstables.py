@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.primitives.token_ranges import TokenRange
     from cassandra_storage.formats.rows.header import ColumnLayout, Columns
     from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
-    from cassandra_storage.formats.sstable.merge import Place
+    from cassandra_storage.formats.sstable.merge import MergePosition
     from cdc_native.formats.keys import KeyForm
     from cdc_native.formats.partitions import Merge
     from cdc_native.formats.row_images import RowImages
@@ -38,8 +38,8 @@ class NotNativeError(Exception):
 
 
 class NativeTable:
-    """What the core knows of a table whose rows it reads and writes. `columns`, `statics`: all that a row may hold, in
-    the order of row images; those of one kind that were dropped come last.
+    """The layout that the core has of a table whose rows it reads and writes. `columns`, `statics`: all that a row may
+    hold, in the order of row images; those of one kind that were dropped come last.
     """
 
     def __init__(self, table: TableMetadata) -> None:
@@ -48,7 +48,7 @@ class NativeTable:
         codec = table_codec(table)
         self.table = table
         self.statics, self.columns = (
-            {each.name: codec.layout(each) for each in _columns(table, is_static=is_static)}
+            {column.name: codec.layout(column) for column in _columns(table, is_static=is_static)}
             for is_static in (True, False)
         )
         clustering = [
@@ -64,7 +64,7 @@ class NativeTable:
         images: RowImages,
         purger: Purger,
         ranges: Iterable[TokenRange],
-        after: Place | None,
+        after: MergePosition | None,
     ) -> Merge:
         """The merge that TableSSTables.merged is, into row images. What its `fill` raises, `merged` raises in its own
         words, or NotNativeError.
@@ -72,7 +72,7 @@ class NativeTable:
         from cdc_native.formats.partitions import Merge  # noqa: PLC0415 - it may not be compiled
 
         sources: list[tuple[int, Callable[[int], core.SSTable]]] = [
-            (source.first_token, partial(self._open, source.open_spans)) for source in sstables.sources(ranges, after)
+            (sstable.first_token, partial(self._open, sstable.open_spans)) for sstable in sstables.inputs(ranges, after)
         ]
         limits = purger.now, purger.gc_before, min(purger.unrepaired, _LARGEST), _within(purger.before)
         place = None

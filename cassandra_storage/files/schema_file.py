@@ -20,7 +20,7 @@ _BEGINS_JSON = ("{", "[", '"', "null")
 
 
 class SchemaFiles:
-    """What files say of tables. `tables`: those of JSON; `cql`: those of CQL, whose files share their user types."""
+    """The tables that files define. `tables`: by JSON; `cql`: by files of CQL, which share their user types."""
 
     def __init__(self) -> None:
         self.tables: list[TableMetadata] = []

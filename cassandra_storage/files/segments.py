@@ -22,25 +22,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn
 
-from cassandra_storage.formats.commitlog.segment import (
-    MAX_SEGMENT_SIZE,
-    BatchT,
+from cassandra_storage.formats.commitlog.descriptor import (
     CdcIndex,
-    CorruptEntry,
-    SegmentReader,
     index_file_name,
     parse_cdc_index,
     parse_file_name,
     read_descriptor,
 )
+from cassandra_storage.formats.commitlog.segment import MAX_SEGMENT_SIZE, BatchT, CorruptEntry, SegmentReader
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.versions import commit_log_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cassandra_storage.formats.commitlog.descriptor import CommitLogDescriptor
     from cassandra_storage.formats.commitlog.sections import Codecs
-    from cassandra_storage.formats.commitlog.segment import BatchedReader, CommitLogDescriptor, Event
+    from cassandra_storage.formats.commitlog.segment import BatchedReader, Event
 
 WINDOW = 256 * 1024
 MAX_DESCRIPTOR_SIZE = 14 + 0xFFFF + 4
@@ -58,7 +56,8 @@ class SegmentFile(NamedTuple):
         return self.path.with_name(index_file_name(self.path.name))
 
     def read_index(self) -> CdcIndex | None:
-        """How much of the segment is durable; None if there is nothing to read yet (no index, or an incomplete one).
+        """Return how much of the segment is durable; None if there is nothing to read yet (no index, or an incomplete
+        one).
 
         A version without indexes counts as replayed: its offset is the file's length. FormatError if the file is not an
         index, UnsupportedError for an unknown version.
@@ -71,7 +70,7 @@ class SegmentFile(NamedTuple):
             return None
 
     def is_left_behind(self) -> bool:
-        """Whether Cassandra has released it: it gets no more bytes, whatever its index says."""
+        """Return whether Cassandra has released it: it gets no more bytes, whatever its index says."""
         return self.path.stat().st_nlink == 1
 
     def delete(self) -> None:
@@ -122,7 +121,7 @@ class OpenBatchedSegment(Generic[BatchT]):
 
     @property
     def is_coded(self) -> bool:
-        """Whether its sections are compressed or encrypted; known after the first read."""
+        """Return whether its sections are compressed or encrypted; known after the first read."""
         return self._reader.is_coded
 
     @property
@@ -137,7 +136,7 @@ class OpenBatchedSegment(Generic[BatchT]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether all of it has been read, and no more will follow."""
+        """Return whether all of it has been read, and no more will follow."""
         return self._reader.is_ended
 
     def events(self, durable: int | None = None) -> Iterator[Event | BatchT]:

@@ -151,7 +151,7 @@ class SSTable:
 
     @property
     def position(self) -> int:
-        """How far the reader is in the uncompressed data."""
+        """Return how far the reader is in the uncompressed data."""
         return 0 if self._reader is None else self._reader.position
 
     def partitions(self, start: int = 0) -> Iterator[Partition]:
@@ -177,7 +177,7 @@ class SSTable:
 
     @property
     def is_index(self) -> bool:
-        """Whether it belongs to a secondary index, by its header."""
+        """Return whether it belongs to a secondary index, by its header."""
         return is_index(self.statistics.header)
 
     def _name(self) -> tuple[str, str, UUID | None]:

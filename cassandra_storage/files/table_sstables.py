@@ -18,7 +18,7 @@ from cassandra_storage.formats.merge.purge import Purger
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.primitives.token_ranges import MINIMUM, WHOLE_RING, Span, TokenRange, spans
 from cassandra_storage.formats.sstable.file_name import INDEX, PARTITIONS, ROWS, SUMMARY, parse_table_folder
-from cassandra_storage.formats.sstable.merge import merge_sources
+from cassandra_storage.formats.sstable.merge import merge_inputs
 from cassandra_storage.formats.sstable.partition_index import IndexEntry, find_before_in_trie, find_in_index
 from cassandra_storage.formats.sstable.versions import BTI
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cassandra_storage.files.sstables import SSTableFile
     from cassandra_storage.formats.rows.unfiltered import Unfiltered
     from cassandra_storage.formats.schema.tables import TableMetadata
-    from cassandra_storage.formats.sstable.merge import MergedPartition, Place
+    from cassandra_storage.formats.sstable.merge import MergedPartition, MergePosition
     from cassandra_storage.formats.sstable.reader import Partition
     from cdc_native.formats.sstables import SpanData
 
@@ -108,30 +108,32 @@ class TableSSTables:
         return Purger(now, self.table.gc_grace_seconds, oldest_unrepaired=oldest)
 
     def merged(
-        self, purger: Purger, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None
+        self, purger: Purger, ranges: Iterable[TokenRange] = WHOLE_RING, after: MergePosition | None = None
     ) -> Generator[MergedPartition, None, None]:
-        """The merged partitions whose tokens are in the ranges, after that place (sstable_merge.merge_sources).
+        """The merged partitions whose tokens are in the ranges, after that place (sstable_merge.merge_inputs).
 
         The SSTables' indexes find the place: nothing before it is read. The generator closes the files when it is
         closed. DamagedTableError, UnsupportedError and OSError come from it and from the rows of its partitions.
         """
         self.merged_to = None if after is None else after.token - 1  # another key may have the same
-        sources = self.sources(ranges, after)
+        inputs = self.inputs(ranges, after)
         try:
-            for partition in merge_sources(self.table, sources, purger, after):
+            for partition in merge_inputs(self.table, inputs, purger, after):
                 yield partition
                 self.merged_to = partition.token - 1
         finally:
-            for source in sources:
-                source.close()
+            for sstable in inputs:
+                sstable.close()
 
-    def sources(self, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None) -> list[Source]:
-        """What `merged` merges: the SSTables that have partitions in the ranges and not before the place, with the
-        first token of each. None is open. Errors as `merged`.
+    def inputs(
+        self, ranges: Iterable[TokenRange] = WHOLE_RING, after: MergePosition | None = None
+    ) -> list[TokenSpansInput]:
+        """Return the SSTables that `merged` merges: those that have partitions in the ranges and not before the place,
+        with the first token of each. None is open. Errors as `merged`.
         """
         wanted = spans(ranges, MINIMUM if after is None else after.token)
-        sources = [Source(self, file, wanted) for file in self.files] if wanted else []
-        return [source for source in sources if source.find_first()]
+        inputs = [TokenSpansInput(self, file, wanted) for file in self.files] if wanted else []
+        return [sstable for sstable in inputs if sstable.find_first()]
 
     @contextmanager
     def damage_of(self, file: SSTableFile) -> Iterator[None]:
@@ -156,8 +158,8 @@ class TableSSTables:
         return DamagedTableError(self.table.qualified_name, path, error, self.merged_to)
 
 
-class Source:
-    """The partitions of one SSTable whose tokens are in the spans (sstable_merge.Source)."""
+class TokenSpansInput:
+    """The partitions of one SSTable whose tokens are in the spans (sstable_merge.SSTableInput)."""
 
     def __init__(self, of: TableSSTables, file: SSTableFile, wanted: Sequence[Span]) -> None:
         self.first_token = MINIMUM
@@ -216,7 +218,9 @@ class Source:
                     yield span.first, span.last, entry.key, self._is_before(entry), size, chunks
 
     def _find(self, sstable: SSTable, span: Span) -> IndexEntry | None:
-        """Where the span's partitions begin, or one before them. FormatError for a place that is not in the data."""
+        """Return where the span's partitions begin, or one before them. FormatError for a place that is not in the
+        data.
+        """
         if span.first == MINIMUM:
             return IndexEntry(0)
         entry = find_partition(self._file, span.first, self._of.table)
@@ -226,7 +230,7 @@ class Source:
         return entry
 
     def _is_before(self, entry: IndexEntry) -> bool:
-        """Whether the index leads to a partition before those that it was asked for."""
+        """Return whether the index leads to a partition before those that it was asked for."""
         return entry.position > 0 and self._file.descriptor.format.format == BTI
 
     def _span(self, sstable: SSTable, span: Span) -> Iterator[tuple[int, Partition]]:

@@ -22,15 +22,14 @@ VERSION_50 = 13  # MessagingService.VERSION_50
 
 @dataclass(frozen=True, slots=True)
 class MessagingFormat:
-    """The serialization of mutations in one messaging version.
-
-    `has_unsigned_deletion_time`: local deletion times are unsigned seconds (4 bytes), up to 2106 (CASSANDRA-14227), or
-    signed, and a negative one is invalid. `no_deletion_time`: what is written for Cell.NO_DELETION_TIME; 5.0 writes
-    its own also into version 12 (storage_compatibility_mode: CASSANDRA_4), so readers must take both.
-    """
+    """The serialization of mutations in one messaging version."""
 
     version: int
+    # Local deletion times are unsigned seconds (4 bytes), up to 2106 (CASSANDRA-14227); otherwise signed, and a
+    # negative one is invalid.
     has_unsigned_deletion_time: bool
+    # The value that is written for Cell.NO_DELETION_TIME. 5.0 writes its own also into version 12
+    # (storage_compatibility_mode: CASSANDRA_4), so readers must take both.
     no_deletion_time: int
 
 
@@ -38,15 +37,14 @@ class MessagingFormat:
 class CommitLogFormat:
     """The facts of one commit log version: how its segments reach cdc_raw, and the messaging version of their
     mutations.
-
-    `has_cdc_index`: a segment is linked into cdc_raw when it is made, and a `_cdc.idx` says how much of it is durable
-    (CASSANDRA-12148); otherwise it is moved there, once it is full and flushed. `written_by`: by which versions of
-    Cassandra, for people.
     """
 
     version: int
     messaging_version: int
+    # A segment is linked into cdc_raw when it is made, and a `_cdc.idx` says how much of it is durable
+    # (CASSANDRA-12148); otherwise it is moved there, once it is full and flushed.
     has_cdc_index: bool
+    # the versions of Cassandra that write it, for people
     written_by: str
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import track
 
 from cassandra_storage.files.segments import OpenSegment
-from cassandra_storage.formats.commitlog.segment import CommitLogEntry, index_file_name, parse_cdc_index
+from cassandra_storage.formats.commitlog.descriptor import index_file_name, parse_cdc_index
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -64,7 +64,7 @@ def replay_mutations(settings: Settings, schema_file: Path | None, write_line: C
 def discard_mutation(settings: Settings, place: str, write_line: Callable[[str], None]) -> None:
     """Give up the mutation at `FILE:POSITION`, and withdraw its gap messages."""
     quarantine = open_quarantine(settings.publisher)
-    entry = next((each for each in quarantine.read_all() if each.origin.place == place), None)
+    entry = next((stored for stored in quarantine.read_all() if stored.origin.place == place), None)
     if entry is None:
         raise CdcError(
             Code.CONFIG_INVALID, f"No mutation from {place} is quarantined.", "See cassandra-publisher quarantine ls."

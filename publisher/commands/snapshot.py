@@ -34,9 +34,11 @@ _DOES: dict[Wanted, str] = {"run": "resume", "pause": "pause", "cancel": "give u
 
 
 class Options(TypedDict):
-    """The command's. `snapshot`: the id of one that began on another node; `tokens`: as portion.parse_tokens."""
+    """The options of the command."""
 
+    # the id of a snapshot that began on another node
     snapshot: str | None
+    # as token_selection.parse_tokens
     tokens: tuple[str, ...]
     primary_range: bool
     detach: bool
@@ -92,7 +94,7 @@ def _check_running(running: Record | None, portion: TokenSelection) -> None:
 
 
 def portion_of(options: Options) -> TokenSelection:
-    """What they ask for; CdcError CONFIG_INVALID."""
+    """Return the tokens that the options select. CdcError CONFIG_INVALID."""
     try:
         return TokenSelection(parse_tokens(options["tokens"]), options["primary_range"])
     except ValueError as error:
@@ -163,7 +165,7 @@ def _check_publisher_runs(state_directory: Path) -> None:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether a process holds the lock."""
+    """Return whether a process holds the lock."""
     try:
         handle = os.open(path, os.O_RDWR)
     except OSError:

@@ -30,18 +30,19 @@ log = structlog.get_logger(__name__)
 
 
 class Report(NamedTuple):
-    """What has happened since the last report.
+    """The events since the last report."""
 
-    `pendings`: how many messages of each were acknowledged; `acknowledged`: how many in all; `seconds`: the sum of
-    their times from send to acknowledgement; `places`: the (topic, partition) that they are in; `errors`: the
-    client's; `refused`: how many messages of each pending (None: of heartbeats) were refused, the error, and the topic.
-    """
-
+    # how many messages of each were acknowledged
     pendings: list[tuple[PendingMessages, int]]
+    # how many in all
     acknowledged: int
+    # the sum of their times from send to acknowledgement
     seconds: float
+    # the (topic, partition) that they are in
     places: list[tuple[str, int]]
+    # the client's
     errors: list[KafkaError]
+    # how many messages of each pending (None: of heartbeats) were refused, the error, and the topic
     refused: list[tuple[PendingMessages | None, int, KafkaError, str]]
 
 

@@ -120,7 +120,7 @@ class Sender:
         self._refusals.append(Refusal(pending, count, topic, error, is_too_large))
 
     def take_refusals(self, topic: str = "") -> list[Refusal]:
-        """What was refused since the last call, of one topic or of all."""
+        """Return the messages that were refused since the last call, of one topic or of all."""
         refusals, self._refusals = self._refusals, []
         if not topic:
             return refusals

@@ -110,7 +110,7 @@ class TopicAdmin:
         return problems
 
     def find_usable(self, topics: AbstractSet[str]) -> set[str]:
-        """Those of these raw topics that exist, and whose settings can be read and are as they must be."""
+        """Return the raw topics of these that exist, and whose settings can be read and are as they must be."""
         return {topic for topic, error in self._raw_topic_errors(topics) if error is None}
 
     def _raw_topic_errors(self, topics: AbstractSet[str]) -> Iterator[tuple[str, CdcError | KafkaException | None]]:

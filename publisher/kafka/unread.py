@@ -28,7 +28,7 @@ class GroupReader:
     def __init__(self, settings: KafkaSettings, group: str, topic: str, partitions: int) -> None:
         self._settings = settings
         self._topic = topic
-        self._partitions = [(topic, each) for each in range(partitions)]
+        self._partitions = [(topic, number) for number in range(partitions)]
         self._offsets = CommittedOffsets(settings, group)
         config: dict[str, Any] = {**client_config(settings), "log_level": 0}
         self._admin = AdminClient(config)
@@ -42,7 +42,7 @@ class GroupReader:
             offsets = self._offsets.committed(self._partitions, seconds)
             committed = {partition: offset for (_, partition), offset in offsets.items()}
             newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-            latest = {TopicPartition(self._topic, each): newest for each in committed}
+            latest = {TopicPartition(self._topic, number): newest for number in committed}
             ends = self._admin.list_offsets(latest, request_timeout=seconds) if latest else {}
             return {
                 where.partition: Unread(committed[where.partition], answer.result(seconds).offset)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.files.segments import SegmentFile
+    from cassandra_storage.formats.commitlog.descriptor import CdcIndex
     from cassandra_storage.formats.commitlog.sections import Codecs, Decompressor, Decryptor, EncryptionParameters
-    from cassandra_storage.formats.commitlog.segment import CdcIndex
     from publisher.settings import PublisherSettings
 
 

@@ -19,7 +19,7 @@ FINISHED_KEPT = 1000  # a node that crashed may link a finished segment again
 
 
 class Positions:
-    """What Kafka has acknowledged: a position in each segment that is begun, and the segments that are finished.
+    """The positions that Kafka has acknowledged: one in each segment that is begun, and the segments that are finished.
 
     published_up_to: the newest of these positions. clock: Kafka has acknowledged all data that was durable at this
     time, in µs.

@@ -66,7 +66,7 @@ def remove_partial_copies(folder: Path) -> None:
 
 
 class SegmentDisposal:
-    """What happens to a segment that is completely published: `publisher.processed_segments`."""
+    """Removes or moves a segment that is completely published: `publisher.processed_segments`."""
 
     def __init__(self, processed_segments: str, folder: Path | None) -> None:
         """`folder`: the target if the choice is neither `delete` nor `keep`. CdcError POSITION_FILE if it cannot be

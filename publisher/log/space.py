@@ -26,17 +26,19 @@ _STEPS_AHEAD = 2  # besides the segments that still fit: the linked one, and the
 
 
 class Space(NamedTuple):
-    """used: bytes in the folder. full_at: above so many bytes Cassandra refuses CDC writes; 0 if this is not known.
-    arriving, leaving: bytes a second. seconds_to_full: at this pace; seconds_without_drain: if nothing left the folder;
-    None: not within HORIZON_SECONDS. segment: bytes of a segment.
-    """
+    """The room in the folder of CDC segments. Sizes are in bytes, rates in bytes a second."""
 
+    # by the files in the folder
     used: int
+    # Above so many bytes Cassandra refuses CDC writes; 0 if this is not known.
     full_at: int
     arriving: float
     leaving: float
+    # at this pace; None: not within HORIZON_SECONDS
     seconds_to_full: float | None
+    # if nothing left the folder; None: not within HORIZON_SECONDS
     seconds_without_drain: float | None
+    # the size of a segment
     segment: int = 0
 
     @property
@@ -129,10 +131,11 @@ class SpaceWatch:
 
 
 class FullSpan(NamedTuple):
-    """The wall-clock seconds between which CDC writes were refused; `began_before`: already at the first update."""
+    """The wall-clock seconds between which CDC writes were refused."""
 
     start: float
     end: float
+    # already at the first update
     began_before: bool
 
 

@@ -81,7 +81,7 @@ class Spool:
 
     def remember_segments(self) -> None:
         """Store which segments wait here, for the next start."""
-        self._remember([each.id for each in self.files()])
+        self._remember([file.id for file in self.files()])
 
     def take_oldest(self, files: Iterable[SegmentFile], excess: int) -> Iterator[SegmentFile]:
         """Move the complete ones of these segments out of cdc_raw, in their order, until `excess` bytes are moved, at

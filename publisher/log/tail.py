@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.files.segments import SegmentFile
+    from cassandra_storage.formats.commitlog.descriptor import CdcIndex
     from cassandra_storage.formats.commitlog.sections import Codecs
-    from cassandra_storage.formats.commitlog.segment import CdcIndex, CommitLogPosition
+    from cassandra_storage.formats.commitlog.segment import CommitLogPosition
     from cdc_common.errors.codes import CdcError
     from publisher.log.batch_reader import SplitEntries, Splitter
     from publisher.log.position import Positions
@@ -208,7 +209,7 @@ class SegmentTails:
             self._tails[file.id].relocate(file)
 
     def has_lost(self, segment: int) -> bool:
-        """Whether one of the segments from this one on was finished and is no longer there."""
+        """Return whether one of the segments from this one on was finished and is no longer there."""
         present = {file.id for file in self._files()}
         return any(finished not in present for finished in self._positions.finished_from(segment))
 
@@ -239,7 +240,7 @@ class SegmentTails:
 
     def open_again(self, segment: int, start: int) -> SegmentTail | None:
         """A new tail over a segment from a position on; None if the segment is gone."""
-        file = next((each for each in self._files() if each.id == segment), None)
+        file = next((candidate for candidate in self._files() if candidate.id == segment), None)
         index = None if file is None else read_index(file)
         if file is None or index is None:
             return None

@@ -24,11 +24,13 @@ class Severity(Enum):
 
 
 class Finding(NamedTuple):
-    """`check`: the name that `publisher.accept_loss` accepts; `fix`: empty if the severity is OK."""
+    """The result of one check."""
 
+    # the name that `publisher.accept_loss` accepts
     check: str
     severity: Severity
     message: str
+    # empty if the severity is OK
     fix: str = ""
 
 
@@ -44,23 +46,26 @@ class Keyspace:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the rules need to know. `live_settings`: the node's, by name; None if it does not report them (3.11, or no
-    grant); `free_percent`: of the disk of `cdc_raw`; `kafka_problems`: one line each; `excluded_tables`: tables with
-    `cdc = true` that the settings exclude; `unmatched_patterns`: patterns in the settings that match no table;
-    `refusals`: why tables with `cdc = true` cannot be published, by name.
-    """
+    """The facts that the rules judge."""
 
     release: str
     datacenter: str
     datacenters: int
+    # the node's, by name; None if it does not report them (3.11, or no grant)
     live_settings: Mapping[str, str] | None
     keyspaces: Sequence[Keyspace]
+    # the folder of CDC segments
     cdc_raw: str
+    # of the disk of `cdc_raw`
     free_percent: int
     is_cdc_raw_usable: bool
+    # one line each
     kafka_problems: Sequence[str]
+    # tables with `cdc = true` that the settings exclude
     excluded_tables: Sequence[str] = ()
+    # patterns in the settings that match no table
     unmatched_patterns: Sequence[str] = ()
+    # why tables with `cdc = true` cannot be published, by name
     refusals: Mapping[str, str] = field(default_factory=dict)
 
 

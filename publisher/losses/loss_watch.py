@@ -67,7 +67,7 @@ class LossWatch:
 
     @property
     def current_losses(self) -> tuple[str, ...]:
-        """What loses changes now."""
+        """Return the settings that lose changes now."""
         return tuple(sorted(finding.message for finding in self._failing))
 
     def check_at_start(self, *, is_first: bool) -> None:

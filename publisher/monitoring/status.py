@@ -21,19 +21,7 @@ LEAST_SECONDS = 600.0  # a stop is safe if cdc_raw has room for at least this ti
 
 
 class Status(NamedTuple):
-    """Sizes are in bytes, times in seconds.
-
-    `native_mutations`: those of `mutations` that the native core took. `excluded_tables`: tables that the settings
-    exclude; `excluded_updates`: updates of these tables. `refused_tables`: tables with `cdc = true` that cannot be
-    published, each with the reason. `waiting_tables`: those that wait while the others go on. `lag_seconds`: age of the
-    oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement. `used` to
-    `seconds_to_full`: see log.space.Space. `seconds_to_full_if_stopped`: without a publisher. `filler_rows`: the
-    number of filler rows that were reached; `filler_rows_seconds`: the sum of their times from write to publishing;
-    `log_latency_seconds`: of the last one. `spool_max`: 0 if the spool is off; `spool_problem`: why no segment can move
-    to the spool, or empty; `spooled`: segments since the start. `waiting`: what the publisher waits for, or empty.
-    `losses`: the settings that lose changes now. `need_snapshot`: tables that lack changes. `snapshots`: the newest one
-    of each table that has had one.
-    """
+    """The state of a publisher. Sizes are in bytes, times in seconds."""
 
     host_id: str
     cluster: str
@@ -41,51 +29,69 @@ class Status(NamedTuple):
     is_compiled: bool
     tables: int = 0
     mutations: int = 0
+    # those of `mutations` that the native core took
     native_mutations: int = 0
     messages: int = 0
     bytes: int = 0
+    # updates of the excluded tables
     excluded_updates: int = 0
+    # tables that the settings exclude
     excluded_tables: tuple[str, ...] = ()
+    # tables with `cdc = true` that cannot be published, each with the reason
     refused_tables: tuple[str, ...] = ()
+    # tables that wait while the others go on
     waiting_tables: tuple[ShownTable, ...] = ()
     in_flight: int = 0
     deliveries: int = 0
     delivery_seconds: float = 0.0
     lag_bytes: int = 0
+    # age of the oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement
     lag_seconds: float | None = None
+    # time from write to publishing of the last filler row
     log_latency_seconds: float | None = None
+    # the number of filler rows that were reached
     filler_rows: int = 0
+    # the sum of their times from write to publishing
     filler_rows_seconds: float = 0.0
     segments: int = 0
+    # see log.space.Space, up to `seconds_to_full`
     used: int = 0
     full_at: int = 0
     arriving: float = 0.0
     leaving: float = 0.0
     seconds_to_full: float | None = None
+    # without a publisher
     seconds_to_full_if_stopped: float | None = None
     quarantined: int = 0
     spool_segments: int = 0
     spool_bytes: int = 0
+    # 0 if the spool is off
     spool_max: int = 0
+    # why no segment can move to the spool, or empty
     spool_problem: str = ""
+    # segments since the start
     spooled: int = 0
     memory: int = 0
+    # the reason why the publisher waits, or empty
     waiting: str = ""
+    # the settings that lose changes now
     losses: tuple[str, ...] = ()
+    # tables that lack changes
     need_snapshot: tuple[str, ...] = ()
+    # the newest one of each table that has had one
     snapshots: tuple[Shown, ...] = ()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
         """Return the status of a publisher of this version; TypeError for another version."""
         lists = {name: tuple(value.get(name, ())) for name in _LISTS}
-        snapshots = tuple(Shown(**each) for each in value.get("snapshots", ()))
-        waiting = tuple(ShownTable(*each) for each in value.get("waiting_tables", ()))
+        snapshots = tuple(Shown(**snapshot) for snapshot in value.get("snapshots", ()))
+        waiting = tuple(ShownTable(*table) for table in value.get("waiting_tables", ()))
         return cls(**{**value, **lists, "snapshots": snapshots, "waiting_tables": waiting})
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
-        return {**self._asdict(), "snapshots": [each._asdict() for each in self.snapshots]}
+        """Return the JSON that `from_json` reads."""
+        return {**self._asdict(), "snapshots": [snapshot._asdict() for snapshot in self.snapshots]}
 
 
 def metrics(status: Status) -> Iterator[Metric]:
@@ -224,7 +230,7 @@ def _excluded(status: Status) -> str:
 
 
 def verdict(status: Status) -> str:
-    """Whether the publisher may be stopped for a while: the position is always kept, but cdc_raw fills up."""
+    """Return whether the publisher may be stopped for a while: the position is always kept, but cdc_raw fills up."""
     if status.full_at and status.used > status.full_at:
         return "not safe to stop: cdc_raw is full, the node refuses CDC writes until segments are published"
     left = status.seconds_to_full_if_stopped

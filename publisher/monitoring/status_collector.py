@@ -50,7 +50,7 @@ class StatusCollector:
                 setting="node.cdc_total_space_mib",
             )
 
-    def follow_node(self) -> None:
+    def update_node(self) -> None:
         """Take the node's release and live settings from the loss watch: it may have been upgraded or restarted."""
         node = self._node_parts.loss_watch.node
         if node.release != self._node.release:

@@ -47,11 +47,11 @@ class Origin(NamedTuple):
 
 
 class OutgoingMessage(NamedTuple):
-    """A message about a published table. `partition_key`: the key of the Cassandra partition, empty for a gap, a step
-    of a snapshot or the end of all rows, which concern all of them.
-    """
+    """A message about a published table."""
 
     table: PublishedTable
+    # The key of the Cassandra partition. It is empty for a gap, a step of a snapshot or the end of all rows, which
+    # concern all of them.
     partition_key: bytes
     message: RawMessage
 
@@ -63,12 +63,12 @@ class OutgoingMessage(NamedTuple):
 
 
 class DecodedMutation(NamedTuple):
-    """`filler_written_at`: the time at which the filler wrote it (µs), None if it is not the filler's;
-    `excluded_updates`: the number of updates skipped because the settings exclude their tables.
-    """
+    """The messages of a mutation."""
 
     messages: list[OutgoingMessage]
+    # the time at which the filler wrote it (µs), None if it is not the filler's
     filler_written_at: int | None = None
+    # the number of updates skipped because the settings exclude their tables
     excluded_updates: int = 0
 
 
@@ -95,9 +95,9 @@ def split_into_messages(mutation: bytes, origin: Origin, schema: NodeSchema) -> 
         if published is not None and schema.switches.is_published_at(table_id, origin.segment, origin.position):
             messages += [
                 OutgoingMessage(
-                    published, each.partition_key, _message(each.kind, each.update, published, origin, index)
+                    published, update.partition_key, _message(update.kind, update.update, published, origin, index)
                 )
-                for index, each in enumerate(updates, start=len(messages))
+                for index, update in enumerate(updates, start=len(messages))
             ]
         elif table_id in schema.roles.filler_ids:
             written_at = _written_at(updates, origin, tables)

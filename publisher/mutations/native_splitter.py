@@ -35,12 +35,13 @@ def open_catch_up_splitter(schema: NodeSchema, raw_topics: RawTopics, host_id: b
 
 
 class Chosen(NamedTuple):
-    """How the core treats the mutations of tables. open_topics: it splits them, for these topics. ignored: it steps
-    over them, and `silent` are those that it may meet beside others in one mutation. Python does the rest.
-    """
+    """The tables whose mutations the core takes. Python does the rest."""
 
+    # It splits their mutations, for these topics.
     open_topics: list[RawTopic]
+    # It may meet these ignored tables beside others in one mutation.
     silent: list[TableMetadata]
+    # It steps over their mutations.
     ignored: AbstractSet[bytes]
 
 
@@ -79,7 +80,7 @@ class _Splitter:
         return self._core
 
     def _state(self, segment: int) -> object:
-        """What decides about the tables in this segment, besides the schema and the open topics."""
+        """Return all that decides about the tables in this segment, besides the schema and the open topics."""
         raise NotImplementedError
 
     def _choose(self, messaging_version: int, segment: int) -> Chosen:
@@ -167,7 +168,7 @@ class CatchUpSplitter(_Splitter):
 
 
 def prepared_table(published: PublishedTable, schema_id: int, host_id: bytes, messaging_version: int) -> Table:
-    """What the core needs to split the table's updates."""
+    """Return the layout that the core needs to split the table's updates."""
     message = raw.RawMessage(
         kind="row",
         update=b"",
@@ -185,7 +186,7 @@ def prepared_table(published: PublishedTable, schema_id: int, host_id: bytes, me
 
 
 def silent_table(table: TableMetadata) -> Table:
-    """What the core needs to step over the table's updates."""
+    """Return the layout that the core needs to step over the table's updates."""
     return _prepared(table, b"", b"")
 
 

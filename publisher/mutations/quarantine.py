@@ -58,7 +58,7 @@ class Quarantine:
         """Store the mutation durably. CdcError QUARANTINE_FULL above a limit."""
         file = self._file(origin)
         files = self._files()
-        size = sum(each.stat().st_size for each in files if each != file)
+        size = sum(other.stat().st_size for other in files if other != file)
         if file not in files and (len(files) >= self._max_mutations or size + len(mutation) > self._max_bytes):
             raise CdcError(
                 Code.QUARANTINE_FULL,

@@ -99,7 +99,7 @@ class CatchUp:
         return {segment for table_id in self._tables for segment in self._waiting.tables[table_id].held}
 
     def _place(self, segment: int) -> int:
-        """Up to where the segment is read again."""
+        """Return up to where the segment is read again."""
         held = (self._waiting.tables[table_id].held.get(segment) for table_id in self._tables)
         first = min(position for position in held if position is not None)
         return self._read_to.get(segment, first)
@@ -127,7 +127,7 @@ class CatchUp:
         return True
 
     def _is_current(self) -> bool:
-        """Whether no table has begun to wait again."""
+        """Return whether no table has begun to wait again."""
         ready = self._waiting.ready()
         return all(ready.get(table_id) is found for table_id, found in self._tables.items())
 

@@ -49,7 +49,7 @@ class MutationSender:
                 yield from self._send_by_key(outgoing, pending)
 
     def is_ready(self, table: PublishedTable) -> Waits[bool]:
-        """Whether the table's messages can be sent now."""
+        """Return whether the table's messages can be sent now."""
         return self._tables.open_unless_waiting(table)
 
     def send_batch(self, split: SplitEntries, pending: PendingMessages) -> Waits[None]:

@@ -105,7 +105,7 @@ class RowEndSender:
     def _is_settled(self, end: RowsEnd) -> bool:
         """A truncation: the node shows no other one after it. A drop: other publishers have sent what they have.
 
-        The time of now, or of the last look, may be before the first one if the node's clock was set back.
+        The time of now, or of the last read, may be before the first one if the node's clock was set back.
         """
         if end.kind == "drop":
             return abs(time_ns() // 1000 - end.noticed_at) >= self._drop_us
@@ -158,6 +158,6 @@ class RowEndSender:
                     decoded = split_into_messages(entry.mutation, origin, self._schema)
                 except FormatError:
                     continue  # it is in quarantine, and its gap message has been sent
-                messages = [each for each in decoded.messages if each.table.id == table_id]
+                messages = [message for message in decoded.messages if message.table.id == table_id]
                 if messages:
                     yield messages

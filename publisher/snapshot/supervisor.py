@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from publisher.tables.published_table import PublishedTable
 
 RETRY_SECONDS = 10.0
-FOLLOW_SECONDS = 5.0
+BEGIN_SECONDS = 5.0
 STOP_SECONDS = 5.0
 TURN_SECONDS = 300.0  # until the next host begins what is due: the ones before are away, or have no mark of their own
 
@@ -58,14 +58,14 @@ class Supervisor:
     """One worker runs at a time. Times are of the monotonic clock, in seconds."""
 
     def __init__(
-        self, settings: Settings, records: Records, together: SnapshotGroup, read_hosts: Callable[[], Sequence[UUID]]
+        self, settings: Settings, records: Records, group: SnapshotGroup, read_hosts: Callable[[], Sequence[UUID]]
     ) -> None:
         """`read_hosts`: the hosts that a snapshot expects now."""
         self._settings = settings
         self._records = records
-        self._together = together
+        self._group = group
         self._read_hosts = read_hosts
-        self._next_follow = 0.0
+        self._next_begin = 0.0
         self._problem = ""
         self._worker: Worker | None = None
         self._tried_at: dict[str, float] = {}
@@ -93,7 +93,7 @@ class Supervisor:
     def _serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
         self.newest = tuple(self._records.all())
         self._of_marks = tuple(self._records.all_of_marks())
-        self._paused = {each.name for each in self.newest if self._records.is_paused(each)}
+        self._paused = {record.name for record in self.newest if self._records.is_paused(record)}
         if self._worker is not None and not self._worker.is_alive():
             self._worker.stop()
             self._worker = None
@@ -103,13 +103,13 @@ class Supervisor:
             self._worker.order(self._order_for(self._worker.name, cdc_raw_percent))
             self._worker.answer(published)
 
-    def follow(self, tables: Sequence[PublishedTable], now: float) -> None:
+    def begin_due(self, tables: Sequence[PublishedTable], now: float) -> None:
         """Take part in what other hosts have begun, and ask for what publisher.snapshot wants."""
-        if now < self._next_follow:
+        if now < self._next_begin:
             return
-        self._next_follow = now + FOLLOW_SECONDS
+        self._next_begin = now + BEGIN_SECONDS
         try:
-            self._together.follow(tables)
+            self._group.exchange(tables)
             self._request_due(tables, now)
         except CdcError as error:
             self._note(error)
@@ -124,9 +124,9 @@ class Supervisor:
         due = {table.id: table for table in tables if mode != "never" and self._is_due(table, mode)}
         self._due_since = {table_id: self._due_since.get(table_id, now) for table_id in due}
         hosts = self._read_hosts() if due else ()
-        if len(hosts) > 1 and not self._together.is_possible:
+        if len(hosts) > 1 and not self._group.is_possible:
             return
-        turn_seconds = TURN_SECONDS * self._together.turn_of(hosts) if len(hosts) > 1 else 0.0
+        turn_seconds = TURN_SECONDS * self._group.turn_of(hosts) if len(hosts) > 1 else 0.0
         for table_id, table in due.items():
             is_its_turn = now - self._due_since[table_id] >= turn_seconds
             if is_its_turn and self._records.begin(new_record(table.table, hosts=tuple(hosts))):
@@ -134,7 +134,7 @@ class Supervisor:
 
     def ended(self) -> list[Record]:
         """Snapshots of whole tables that have ended on all hosts, but whose tables may still have a mark."""
-        return [each for each in self._of_marks if each.may_clear_mark and self._together.has_ended(each)]
+        return [record for record in self._of_marks if record.may_clear_mark and self._group.has_ended(record)]
 
     def mark_cleared(self, record: Record) -> None:
         """The table's mark is gone."""
@@ -145,7 +145,7 @@ class Supervisor:
 
     def shown(self) -> tuple[Shown, ...]:
         """Return what the status shows of each snapshot."""
-        return tuple(shown(each, time(), is_paused=each.name in self._paused) for each in self.newest)
+        return tuple(shown(record, time(), is_paused=record.name in self._paused) for record in self.newest)
 
     def stop(self) -> None:
         """End the worker; the snapshot continues when the publisher starts again."""

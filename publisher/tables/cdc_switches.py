@@ -37,7 +37,7 @@ class _End(NamedTuple):
     def of_segment(cls, last_segment: int, after: int) -> _End:
         return cls(CommitLogPosition(last_segment, _LAST_POSITION), last_segment, after)
 
-    def follow(self, switch: _Switch) -> _End:
+    def after_switch(self, switch: _Switch) -> _End:
         if switch.written_at <= self.after:
             return self
         if switch.is_on:
@@ -71,7 +71,7 @@ class CdcSwitches:
         """The schema shows that the table's cdc is off. `on_at`: when it became what it was with cdc on, µs."""
         end = _End.of_segment(self._newest_segment(), on_at)
         early = self._read_early.pop(table_id, None)
-        self._ends[table_id] = end if early is None else end.follow(early)
+        self._ends[table_id] = end if early is None else end.after_switch(early)
 
     def switch_on(self, table_id: bytes) -> None:
         """The schema shows that the table's cdc is on."""
@@ -92,7 +92,7 @@ class CdcSwitches:
             if (segment, _LAST_POSITION) > end.position
         }
 
-    def follow_log(
+    def note_mutation(
         self, mutation: bytes, messaging_version: int, position: CommitLogPosition, published: Container[bytes]
     ) -> bool:
         """Take note of the switches that a mutation of system_schema makes; True if an end has changed."""
@@ -106,7 +106,7 @@ class CdcSwitches:
                 if table_id in published:
                     self._read_early[table_id] = switch
                 continue
-            self._ends[table_id] = end.follow(switch)
+            self._ends[table_id] = end.after_switch(switch)
             has_changed = has_changed or self._ends[table_id] != end
         return has_changed
 

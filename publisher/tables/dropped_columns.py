@@ -1,4 +1,4 @@
-"""What the publisher knows of dropped columns whose type may have been a non-frozen user type (Cassandra 3.11).
+"""Remembers dropped columns whose type may have been a non-frozen user type (Cassandra 3.11).
 
 system_schema shows the type of such a column as a frozen tuple. A publisher that has seen the column before its first
 drop knows better. Only the cells before the first drop can be a non-frozen user type's: the column can be added again
@@ -27,7 +27,7 @@ class DroppedColumns:
     def __init__(self) -> None:
         self._was_user_type: dict[bytes, dict[str, bool]] = {}
 
-    def follow(self, before: TableMetadata | None, table: TableMetadata) -> None:
+    def note_change(self, before: TableMetadata | None, table: TableMetadata) -> None:
         """Take note of the columns that were dropped since the table was `before`."""
         if before is None:
             return

@@ -24,14 +24,14 @@ class HalfRead:
 
     @property
     def is_any(self) -> bool:
-        """Whether a table is in doubt: the schema is to be read again."""
+        """Return whether a table is in doubt: the schema is to be read again."""
         return bool(self._since)
 
     def settle(
         self, read: NodeTables, known: Mapping[bytes, TableMetadata], unreadable: Mapping[bytes, UnreadableTable]
     ) -> NodeTables:
-        """What was read, with the tables in doubt as they are `known`, or `unreadable` for another reason. New ones are
-        left out.
+        """Return the tables that were read, with those in doubt as they are `known`, or `unreadable` for another
+        reason. New ones in doubt are left out.
         """
         now, before = monotonic(), self._since
         self._since = {}

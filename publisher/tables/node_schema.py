@@ -103,7 +103,7 @@ class NodeSchema:
         return make_published(table) if published is None and table is not None else published
 
     def find_on_node(self, table_id: bytes) -> PublishedTable | None:
-        """As find_known, of the tables that were on the node at the last read."""
+        """Return the table as find_known does, if it was on the node at the last read."""
         return self.find_known(table_id) if table_id in self._on_node.ids else None
 
     def learn(self, tables: Mapping[bytes, TableMetadata]) -> None:
@@ -113,9 +113,9 @@ class NodeSchema:
     def note_mutation(self, mutation: bytes, messaging_version: int, segment: int, position: int) -> None:
         """Take note of what a mutation does to the schema. `position`: its end."""
         place = CommitLogPosition(segment, position)
-        is_switch = self.switches.follow_log(mutation, messaging_version, place, self.published)
+        is_switch = self.switches.note_mutation(mutation, messaging_version, place, self.published)
         published = [table.table for table in self.published.values()]
-        is_drop = self.row_ends.follow_log(mutation, messaging_version, place, published)
+        is_drop = self.row_ends.note_mutation(mutation, messaging_version, place, published)
         if is_switch or is_drop:
             self._save()
             self.edition += is_drop
@@ -151,7 +151,7 @@ class NodeSchema:
         read_at = time_ns() // 1000
         read = self._reader.read_if_changed(self.tables, self._on_node.unreadable)
         has_changed = read is not None and self._merge(read)
-        if self.row_ends.follow_records(self._reader.truncations, self._were_published, read_at):
+        if self.row_ends.note_records(self._reader.truncations, self._were_published, read_at):
             self._save()
             self.edition += 1
         self._on_node = self._on_node._replace(read_at=max(self._on_node.read_at, time_ns() // 1000))
@@ -215,7 +215,7 @@ class NodeSchema:
             self._save()
 
     def require_snapshots(self, table_ids: Iterable[bytes]) -> None:
-        """What this node has of these tables cannot all be sent from its log."""
+        """Mark these tables as needing a snapshot: this node's log lacks some of their rows."""
         now = time_ns() // 1000
         for table_id in self.tables.keys() & set(table_ids):
             self.marks.require(self.tables[table_id], now)
@@ -223,8 +223,8 @@ class NodeSchema:
         self._save()
 
     def note_request(self, table_id: bytes, lost_at: int) -> bool:
-        """See SnapshotMarks.note_request; a mark is the same on all nodes. True if the mark of the last loss is
-        dropped.
+        """Note a request as SnapshotMarks.note_request does; a mark is the same on all nodes. True if the mark of the
+        last loss is dropped.
         """
         table = self.published.get(table_id)
         if table is None or not self.marks.note_request(table.table, lost_at):
@@ -239,7 +239,7 @@ class NodeSchema:
         self.edition += 1
 
     def mark_end_sent(self, table_id: bytes, end: RowsEnd) -> None:
-        """See RowEnds.mark_sent."""
+        """Note that an end is sent; see RowEnds.mark_sent."""
         self.row_ends.mark_sent(table_id, end)
         self._set_tables(self.tables)
         self._save()
@@ -250,7 +250,7 @@ class NodeSchema:
         current = read.tables | self._stepped_over(read.unreadable)
         gone = [self.published[table_id].table for table_id in self.published.keys() - current.keys()]
         self._on_node = self._on_node._replace(ids=set(current), unreadable=read.unreadable)
-        has_dropped = self.row_ends.follow_drops(gone)
+        has_dropped = self.row_ends.note_drops(gone)
         current = {
             table_id: known if (known := self.tables.get(table_id)) == table else table
             for table_id, table in current.items()
@@ -259,7 +259,7 @@ class NodeSchema:
             before = self.tables.get(table_id)
             if table is not before:
                 self._note_cdc(before, table)
-                self._dropped_columns.follow(before, table)
+                self._dropped_columns.note_change(before, table)
             if table.cdc:
                 self.switches.switch_on(table_id)
         tables = self.tables | current

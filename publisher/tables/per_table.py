@@ -1,4 +1,4 @@
-"""What is computed of each table, once for each of its states: of a thousand tables, one changes at a time."""
+"""Computes a value of each table, once for each of its states: of a thousand tables, one changes at a time."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_unreadable(table: TableMetadata) -> bool:
-    """Whether a type of the table could not be read: see cassandra_storage.formats.schema.schema_rows."""
+    """Return whether a type of the table could not be read: see cassandra_storage.formats.schema.schema_rows."""
     return _unreadable_column(table) is not None
 
 
@@ -25,7 +25,7 @@ def _unreadable_column(table: TableMetadata) -> ColumnMetadata | None:
 
 
 def refusal(table: TableMetadata) -> str:
-    """Why the table cannot be published, as a sentence; empty if it can."""
+    """Return why the table cannot be published, as a sentence; empty if it can."""
     return _kind_refusal(table) or _order_refusal(table)
 
 

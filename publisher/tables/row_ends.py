@@ -47,13 +47,13 @@ class LogSegments(NamedTuple):
 
 
 class RowsEnd(NamedTuple):
-    """What a table had in the log up to `position` is gone. at: when it was truncated or dropped, in ms.
-    noticed_at: when the publisher saw it, in µs.
-    """
+    """The end of all rows that a table had in the log up to `position`."""
 
     kind: EndKind
     position: CommitLogPosition
+    # when it was truncated or dropped, in ms
     at: int
+    # when the publisher saw it, in µs
     noticed_at: int
 
 
@@ -133,7 +133,7 @@ class RowEnds:
         truncations = (end for end in self.pending.values() if end.kind == "truncate")
         return min((end.position.segment_id for end in truncations), default=None)
 
-    def follow_records(self, records: Mapping[UUID, bytes], published: Collection[bytes], read_at: int) -> bool:
+    def note_records(self, records: Mapping[UUID, bytes], published: Collection[bytes], read_at: int) -> bool:
         """Take note of system.local's truncated_at, read at a time (µs); True if that changes something.
 
         published: the ids of the tables that are or were published. Truncations from before the publisher's time are no
@@ -159,7 +159,7 @@ class RowEnds:
         self._knows_records = self._was_loaded = True
         return has_changed
 
-    def follow_drops(self, gone: Iterable[TableMetadata]) -> bool:
+    def note_drops(self, gone: Iterable[TableMetadata]) -> bool:
         """Note that these published tables are no longer on the node; return True if one was not known to be dropped.
 
         Drops from before the publisher followed them are no events.
@@ -175,7 +175,7 @@ class RowEnds:
                 self._dropped[table.id.bytes] = now_ms
         return has_changed
 
-    def follow_log(
+    def note_mutation(
         self, mutation: bytes, messaging_version: int, position: CommitLogPosition, published: Iterable[TableMetadata]
     ) -> bool:
         """Take note of the published tables that a mutation of system_schema drops; True if there is one."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TableNotes(NamedTuple):
-    """What the publisher has noted of the tables besides their schemas. Each part reads and writes its own JSON."""
+    """The publisher's notes about the tables, besides their schemas. Each part reads and writes its own JSON."""
 
     # the tables that need a snapshot
     marks: SnapshotMarks

@@ -35,7 +35,7 @@ class SchemaReader:
 
     @property
     def has_doubts(self) -> bool:
-        """Whether the last read left tables in doubt: the next call of `read_if_changed` reads the schema again."""
+        """Return whether the last read left tables in doubt: `read_if_changed` reads the schema again then."""
         return self._half_read.is_any
 
     def forget_version(self) -> None:

@@ -1,4 +1,4 @@
-"""Since when each table has had its schema, as the tables topic says it.
+"""Remembers since when each table has had its schema, by the messages of the tables topic.
 
 The digest of a schema leaves out what changes no row: comments, gc_grace_seconds, `cdc` itself. A statement that alters
 only this gives the table a later time. The schema keeps its first one, since what was written between both statements

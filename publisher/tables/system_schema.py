@@ -73,7 +73,7 @@ class SystemSchema:
 
 
 def read_tables(run_query: RunQuery) -> NodeTables:
-    """As SystemSchema.read."""
+    """Read the node's tables once, as SystemSchema.read does."""
     return SystemSchema(run_query).read()
 
 
@@ -84,7 +84,7 @@ def _digests(rows: Mapping[str, list[dict[str, Any]]]) -> dict[_Name, bytes]:
     for of, key in _NAMES.items():
         for row in rows[of]:
             hashes[_name(row, key)].update(repr(row).encode())
-    return {name: each.digest() for name, each in hashes.items()}
+    return {name: table_hash.digest() for name, table_hash in hashes.items()}
 
 
 def _name(row: Mapping[str, Any], key: str) -> _Name:

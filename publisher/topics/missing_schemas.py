@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Awaited:
-    """What is missing, and until when it is waited for."""
+    """A missing table or column, and the time until which it is waited for."""
 
     reason: str
     deadline: float
@@ -66,7 +66,7 @@ class MissingSchemas:
         self._never_arrived.add(error.reason)
 
     def is_awaited(self, table_id: bytes) -> bool:
-        """Whether the table waits for its schema."""
+        """Return whether the table waits for its schema."""
         return table_id in self._awaited
 
     def hold(self, table_id: bytes, reason: str, segment: int, position: int) -> None:

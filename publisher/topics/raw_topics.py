@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from publisher.waits import Waits
 
     class Registry(Protocol):
-        """What is used of clients.registry.RegistryClient. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
+        """The used part of clients.registry.RegistryClient. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
 
         def register(self, subject: str, schema: dict[str, Any]) -> int: ...
 
@@ -49,19 +49,21 @@ log = structlog.get_logger(__name__)
 
 
 class FoundTopic(NamedTuple):
-    """A raw topic that exists with the right settings. is_new: it had to be created."""
+    """A raw topic that exists with the right settings."""
 
     name: str
     partitions: int
     schema_id: int
+    # It had to be created.
     is_new: bool
 
 
 class RawTopic(NamedTuple):
-    """The raw topic of a table, ready for messages. `partitions`: the number of raw partitions."""
+    """The raw topic of a table, ready for messages."""
 
     table: PublishedTable
     name: str
+    # the number of raw partitions
     partitions: int
     schema_id: int
 
@@ -155,7 +157,7 @@ class RawTopics:
         Those that cannot be used are left to `find_topic`, and new ones. CdcError KAFKA_UNREACHABLE.
         """
         counts = self._admin.read_partition_counts()
-        wanted = {names.raw_topic(self._prefix, each.table.keyspace, each.table.name) for each in tables}
+        wanted = {names.raw_topic(self._prefix, table.table.keyspace, table.table.name) for table in tables}
         usable = self._admin.find_usable(wanted & counts.keys())
         self._partitions |= {topic: counts[topic] for topic in usable}
 
@@ -217,7 +219,7 @@ class RawTopics:
         return self.add_open(announced) if table.id in self._open else self.set_aside(announced)
 
     def was_published(self, table: PublishedTable) -> bool:
-        """Whether the tables topic has a schema of the table."""
+        """Return whether the tables topic has a schema of the table."""
         return any(key.startswith(table.id) for key in self._sent_schemas if len(key) > table_messages.TABLE_ID_SIZE)
 
     def add_open(self, raw_topic: RawTopic) -> RawTopic:
@@ -249,7 +251,7 @@ class RawTopics:
 
     def tables_of(self, topic: str) -> list[PublishedTable]:
         """The tables whose raw topic this is or was."""
-        return [each.table for each in (self._closed | self._open).values() if each.name == topic]
+        return [raw_topic.table for raw_topic in (self._closed | self._open).values() if raw_topic.name == topic]
 
     def send_mark(self, table: PublishedTable) -> None:
         """Send that the table needs a snapshot, if it does. All hosts have one mark in the topic: the latest stands.
@@ -278,7 +280,7 @@ class RawTopics:
         settings than it must have, or is gone, and the problem of each. CdcError KAFKA_UNREACHABLE.
         """
         counts = self._admin.read_partition_counts()
-        problems = self._admin.check_raw_topics({each.name for each in self._open.values()})
+        problems = self._admin.check_raw_topics({raw_topic.name for raw_topic in self._open.values()})
         for gone in self._partitions.keys() - counts:
             del self._partitions[gone]  # a recreated table creates it again
         for table_id, raw_topic in self._open.items():
@@ -288,7 +290,11 @@ class RawTopics:
                 log.info("raw topic has more partitions", topic=raw_topic.name, before=raw_topic.partitions, now=count)
                 self._partitions[raw_topic.name] = count
                 self._open[table_id] = raw_topic._replace(partitions=count)
-        return [(each.table, problems[each.name]) for each in self._open.values() if each.name in problems]
+        return [
+            (raw_topic.table, problems[raw_topic.name])
+            for raw_topic in self._open.values()
+            if raw_topic.name in problems
+        ]
 
     def _check_cluster(self, values: Iterable[bytes]) -> None:
         clusters = {name for name in map(table_messages.cluster_name, values) if name}
@@ -321,7 +327,7 @@ class RawTopics:
                 f"ALTER TABLE {keyspace}.{name} WITH cdc = false, or drop the table: what the log has of it is then"
                 " skipped. A table with a shorter name can be published.",
             ) from error
-        opened = [each.table for each in list(self._open.values()) if each.table.id in self.on_node]
+        opened = [raw_topic.table for raw_topic in list(self._open.values()) if raw_topic.table.id in self.on_node]
         tables = {(table.table.keyspace, table.table.name) for table in opened}
         for collision in names.collisions(self._prefix, tables | {(keyspace, name)}):
             raise TableError(

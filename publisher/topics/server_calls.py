@@ -47,7 +47,7 @@ class ServerCalls:
         return result
 
     def call_while_unreachable(self, call: Callable[[], T]) -> Waits[T]:
-        """As retry_while_unreachable, of a call that does not wait itself."""
+        """Retry a call that does not wait itself, as retry_while_unreachable does."""
         return self.retry_while_unreachable(partial(_do_at_once, call))
 
 

@@ -78,7 +78,7 @@ class TableFollower:
         return has_changed
 
     def wait_for_schema(self) -> Waits[bool]:
-        """As read_schema; retries while a server is unreachable."""
+        """Read the schema as read_schema does; retry while a server is unreachable."""
         return self._calls.retry_while_unreachable(self.read_schema)
 
     def _update_waiting(self, on_node: set[bytes], unreadable: Mapping[bytes, UnreadableTable]) -> None:
@@ -111,11 +111,11 @@ class TableFollower:
             self._problems.wait(table, problem)
 
     def is_open(self, table: PublishedTable) -> bool:
-        """Whether the table's raw topic is open with this schema."""
+        """Return whether the table's raw topic is open with this schema."""
         return self._raw_topics.find_open(table) is not None
 
     def open_unless_waiting(self, table: PublishedTable) -> Waits[bool]:
-        """Whether the table's messages can be sent now. Opens its raw topic if it is not open and does not wait."""
+        """Open the table's raw topic if it is not open and does not wait; return whether its messages can be sent."""
         if self.is_open(table):
             return True
         if table.id in self._waiting.held_back or table.id in self._waiting.skipped:

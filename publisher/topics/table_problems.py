@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class TableProblems:
-    """What is not acknowledged of the table is held from then on: it is sent again once the problem is solved."""
+    """Makes tables wait for their problems. Unacknowledged messages of such a table are held, and sent again once the
+    problem is solved.
+    """
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class TopicOpener:
 
     @property
     def is_done(self) -> bool:
-        """Whether `take` returns at once."""
+        """Return whether `take` returns at once."""
         return self._future is not None and self._future.done()
 
     def take(self) -> FoundTopic:

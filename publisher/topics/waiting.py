@@ -38,7 +38,7 @@ class ShownTable(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a table waits: the code and text of an error."""
+    """The code and text of the error for which a table waits."""
 
     code: str
     problem: str
@@ -47,22 +47,21 @@ class Reason(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class WaitingTable:
-    """A table that waits.
-
-    since: when it began to wait, in seconds since the epoch. held: the segments with mutations that are not sent, and
-    the position of the first one. has_lost: segments were let go; nothing is held any more, and the table needs a
-    snapshot. ready: its raw topic, found again: what was held is being sent. tried: the state of the table at the last
-    try.
-    """
+    """A table that waits."""
 
     name: str
     reason: Reason
+    # when it began to wait, in seconds since the epoch
     since: float
+    # the segments with mutations that are not sent, and the position of the first one
     held: dict[int, int] = field(default_factory=dict)
+    # Segments were let go: nothing is held any more, and the table needs a snapshot.
     has_lost: bool = False
+    # Its raw topic is found again: what was held is being sent.
     ready: RawTopic | None = None
     pause: float = FIRST_PAUSE
     retry_at: float = 0.0
+    # the state of the table at the last try
     tried: object = None
 
     def text(self) -> str:
@@ -234,11 +233,13 @@ class WaitingTables:
     def passed_over(self, segment: int) -> frozenset[bytes]:
         """The tables held back whose mutations in this segment need no attention: they are held already, or lost."""
         tables = self.tables
-        return frozenset(each for each in self.held_back if tables[each].has_lost or segment in tables[each].held)
+        return frozenset(
+            table_id for table_id in self.held_back if tables[table_id].has_lost or segment in tables[table_id].held
+        )
 
     def shown(self) -> tuple[ShownTable, ...]:
         """The tables, for the status."""
-        return tuple(sorted(ShownTable(each.name, each.reason.code, each.text()) for each in self.tables.values()))
+        return tuple(sorted(ShownTable(table.name, table.reason.code, table.text()) for table in self.tables.values()))
 
     def save(self) -> None:
         """Make the changes durable."""

@@ -44,7 +44,7 @@ class Acknowledgements:
         acknowledged = self._in_flight.take_acknowledged()
         self._positions.move(acknowledged)
         self._progress.measure_filler_rows(acknowledged)
-        finished = [each for each in acknowledged if each.is_end]
+        finished = [pending for pending in acknowledged if pending.is_end]
         for end in finished:
             log.info("segment finished", segment=end.segment, size=end.position)
         return bool(finished)

@@ -32,7 +32,7 @@ class WatermarkSender:
         self._next = now + self._seconds
 
     def _watermark(self) -> Watermark:
-        """What Kafka has acknowledged of the tables that can be published. Nothing is said of any other table."""
+        """Return how far Kafka has acknowledged the tables that can be published. It says nothing of others."""
         positions, schema, waiting = self._node.positions, self._node.schema, self._node.waiting
         tables = {
             table.id: TableWatermark(table.digest, schema.row_ends.clock_before(table.id, positions.clock))

@@ -1,4 +1,4 @@
-"""What the publisher does besides reading: acknowledgements, the saved position, watermarks, status, node checks."""
+"""Does the publisher's work besides reading: acknowledgements, the saved position, watermarks, status, node checks."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class Housekeeping:
     def _published(self) -> tuple[tuple[int, int], float]:
         """See node.Published. Row images must not overtake the end of the rows before them."""
         schema, waiting = self._node.schema, self._node.waiting
-        not_yet = {schema.tables[each].qualified_name for each in schema.row_ends.pending}
-        if self._node.snapshots.current in not_yet | {waiting.tables[each].name for each in waiting.held_back}:
+        not_yet = {schema.tables[table_id].qualified_name for table_id in schema.row_ends.pending}
+        if self._node.snapshots.current in not_yet | {waiting.tables[table_id].name for table_id in waiting.held_back}:
             return (0, 0), 0.0
         segment, position = self._node.positions.published_up_to
         return (segment, position), self._node.positions.clock / 1e6
@@ -93,4 +93,4 @@ class Housekeeping:
     def _check_node(self) -> None:
         self._node.loss_watch.check_again()
         self._node.positions.check_node(self._node.loss_watch.node.host_id)
-        self._status.follow_node()
+        self._status.update_node()

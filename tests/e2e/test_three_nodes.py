@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from cassandra_storage.formats.commitlog.segment import parse_file_name
+from cassandra_storage.formats.commitlog.descriptor import parse_file_name
 from cdc_common.messages.raw import decode
 from dev.local_stack.servers.cassandra import CassandraNode
 from dev.verify.chaos.whole_path import Load

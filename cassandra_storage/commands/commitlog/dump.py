@@ -33,11 +33,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The mutations to show. `tables`: as keyspace.table or by id. `key`: as key_text, or 0x and bytes; None for all.
-    Bounds are inclusive.
-    """
+    """The mutations to show. Bounds are inclusive."""
 
+    # as keyspace.table or by id
     tables: frozenset[str] = frozenset()
+    # as key_text, or 0x and bytes; None for all
     key: str | None = None
     from_: Bound | None = None
     to: Bound | None = None

@@ -52,8 +52,8 @@ class LearnedSchema:
 
 
 def _holds_all_of(table: TableMetadata, columns: PartitionUpdate) -> bool:
-    """Whether the columns of a mutation are those of a CREATE. An ALTER has only the changed columns. For a key it has
-    a new name, which deletes the old one, or a mask, of one column only.
+    """Return whether the columns of a mutation are those of a CREATE. An ALTER has only the changed columns. For a key
+    it has a new name, which deletes the old one, or a mask, of one column only.
     """
     rows = [row for row in columns.rows if clustering_text(row.clustering) == table.name]
     if any(not row.columns for row in rows):

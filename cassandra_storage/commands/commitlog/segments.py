@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.files.segments import WINDOW, OpenSegment
-from cassandra_storage.formats.commitlog.segment import (
-    MAX_SEGMENT_SIZE,
-    CorruptEntry,
+from cassandra_storage.formats.commitlog.descriptor import (
     index_file_name,
     parse_cdc_index,
     parse_file_name,
     read_descriptor,
 )
+from cassandra_storage.formats.commitlog.segment import MAX_SEGMENT_SIZE, CorruptEntry
 from cassandra_storage.formats.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cassandra_storage.formats.commitlog.descriptor import CdcIndex, CommitLogDescriptor
     from cassandra_storage.formats.commitlog.sections import Codecs
-    from cassandra_storage.formats.commitlog.segment import CdcIndex, CommitLogDescriptor, Event
+    from cassandra_storage.formats.commitlog.segment import Event
 
 _MARKER_SIZE = 8
 _SIZE_SIZE = 4
@@ -29,18 +29,18 @@ _LARGEST_DESCRIPTOR = 14 + 0xFFFF + 4
 
 
 class SegmentFile(NamedTuple):
-    """A segment's file. `is_newest`: it is the newest segment with content in its directory, and may still be written
-    to. As in a replay by Cassandra, only this one may have a torn end. (Cassandra creates the next one ahead.)
-    """
+    """A segment's file."""
 
     id: int
     version: int
     path: Path
+    # It is the newest segment with content in its directory, and may still be written to. As in a replay by Cassandra,
+    # only this one may have a torn end. (Cassandra creates the next one ahead.)
     is_newest: bool
 
 
 class SegmentEnd(StrEnum):
-    """How a segment ends."""
+    """The ways in which a segment ends."""
 
     ZEROES = "zero marker"
     FILE_END = "end of file"
@@ -145,8 +145,8 @@ class SegmentWalk:
                 self.ending = SegmentEnd.CORRUPT
 
     def _may_be_torn(self, last: CorruptEntry) -> bool:
-        """Whether this may be the end of a segment of a running or killed node. A node that replays a segment writes
-        COMPLETED and the file's length into its index.
+        """Return whether this may be the end of a segment of a running or killed node. A node that replays a segment
+        writes COMPLETED and the file's length into its index.
         """
         if self.index is not None and self.index.is_completed:
             return last.is_truncation and self.index.offset == self.size
@@ -182,7 +182,7 @@ def _descriptor(path: Path) -> CommitLogDescriptor | None:
 
 
 def _is_begun(path: Path) -> bool:
-    """Whether it has a section (CommitLogReader.shouldSkip)."""
+    """Return whether it has a section (CommitLogReader.shouldSkip)."""
     try:
         with path.open("rb") as file:
             head = file.read(_LARGEST_DESCRIPTOR + _MARKER_SIZE)

@@ -25,20 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TableSummary:
-    """`updates`: number of mutations with an update of the table; `size`: bytes of these updates."""
+    """The updates of one table."""
 
+    # number of mutations with an update of the table
     updates: int = 0
+    # bytes of these updates
     size: int = 0
 
 
 @dataclass(slots=True)
 class SegmentSummary:
-    """`tables`: by name, or by id if the schema is unknown. `unknown`: number of mutations that could not be decoded
-    without a schema. Write timestamps are in µs, None if there is none.
-    """
+    """The content of one segment. Write timestamps are in µs, None if there is none."""
 
     entries: int = 0
+    # number of mutations that could not be decoded without a schema
     unknown: int = 0
+    # by name, or by id if the schema is unknown
     tables: dict[str, TableSummary] = field(default_factory=dict)
     min_timestamp: int | None = None
     max_timestamp: int | None = None

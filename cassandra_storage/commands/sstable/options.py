@@ -40,7 +40,9 @@ def _files(_context: click.Context, _parameter: click.Parameter, paths: tuple[Pa
 
 
 def _is_of_index(file: SSTableFile) -> bool:
-    """Whether the SSTable belongs to a secondary index. One whose header cannot be read is refused where it is read."""
+    """Return whether the SSTable belongs to a secondary index. One whose header cannot be read is refused where it is
+    read.
+    """
     if file.index_name is not None:
         return True
     try:

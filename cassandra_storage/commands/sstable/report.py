@@ -1,4 +1,4 @@
-"""What `info` shows of an SSTable: its metadata, without reading the data."""
+"""Shows an SSTable's metadata for `info`, without reading the data."""
 
 from __future__ import annotations
 

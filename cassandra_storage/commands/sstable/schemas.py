@@ -80,7 +80,7 @@ class Schemas:
 
     def _headers(self, file: SSTableFile) -> list[HeaderComponent]:
         """The headers of the SSTables of that table that are read; this one's if no others are known."""
-        return [read_statistics(each).header for each in self._files.get(file.table_name) or [file]]
+        return [read_statistics(sstable).header for sstable in self._files.get(file.table_name) or [file]]
 
     def _beside(self, file: SSTableFile) -> _Tables:
         path = file.folder / SNAPSHOT_SCHEMA
@@ -150,7 +150,10 @@ def _made(cql: CqlSchema, of: CqlTable) -> TableMetadata | _Incomplete:
 
 def with_dropped(table: TableMetadata) -> TableMetadata:
     """The table with which no cell is left out: what a file has, not the result of a query."""
-    dropped = {name: replace(each, dropped_time=NO_TIMESTAMP) for name, each in table.dropped_columns.items()}
+    dropped = {
+        name: replace(dropped_column, dropped_time=NO_TIMESTAMP)
+        for name, dropped_column in table.dropped_columns.items()
+    }
     return replace(table, dropped_columns=MappingProxyType(dropped))
 
 
@@ -166,7 +169,7 @@ def read_data_folder(folder: Path) -> list[TableMetadata]:
             continue
         with SSTable(file, table) as sstable:
             for partition in sstable.partitions():
-                rows = tuple(each for each in sstable.rows() if isinstance(each, Row))
+                rows = tuple(row for row in sstable.rows() if isinstance(row, Row))
                 update = PartitionUpdate(table, partition.key, partition.deletion, None, rows)
                 keyspaces.setdefault(partition.key, KeyspaceRows(partition.key.decode())).merge(update)
     tables = (keyspace.table(name) for keyspace in keyspaces.values() for name in keyspace.names())

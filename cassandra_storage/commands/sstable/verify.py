@@ -1,4 +1,4 @@
-"""What `verify` checks besides checksums: that all rows can be read, and the order that Cassandra relies on."""
+"""Checks for `verify`, besides the checksums, that all rows can be read and have the order that Cassandra relies on."""
 
 from __future__ import annotations
 

@@ -12,24 +12,20 @@ CommitLogReader then counts as if that section were not there, and this reader c
 
 from __future__ import annotations
 
-import json
-import re
 import struct
 from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 from zlib import crc32
 
-from cassandra_storage.formats.commitlog.sections import Codecs, EncryptionParameters, NoCodecs, section_decoder
+from cassandra_storage.formats.commitlog.descriptor import descriptor_size, parse_file_name, read_descriptor
+from cassandra_storage.formats.commitlog.sections import Codecs, NoCodecs, section_decoder
 from cassandra_storage.formats.errors import FormatError
-from cassandra_storage.formats.versions import commit_log_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cassandra_storage.formats.commitlog.descriptor import CommitLogDescriptor
     from cassandra_storage.formats.commitlog.sections import SectionDecoder
 
-_FILE_NAME = re.compile(r"CommitLog-(\d{1,9})-(\d{1,18})\.log")
-_INDEX_SUFFIX = "_cdc.idx"
-_DESCRIPTOR_START = struct.Struct(">iqH")
 _INTS = struct.Struct(">II")
 _MARKER_SIZE = 8
 _ENTRY_HEAD = 8  # size and its CRC
@@ -47,17 +43,6 @@ class CommitLogPosition(NamedTuple):
     position: int
 
 
-class CommitLogDescriptor(NamedTuple):
-    """CommitLogDescriptor; `size` is the bytes it takes, `compression` the class name of an ICompressor."""
-
-    version: int
-    id: int
-    messaging_version: int
-    size: int
-    compression: str | None = None
-    encryption: EncryptionParameters | None = None
-
-
 class CommitLogEntry(NamedTuple):
     """One mutation. `end_position` is what Cassandra calls the mutation's position, and where to resume after it."""
 
@@ -67,89 +52,21 @@ class CommitLogEntry(NamedTuple):
 
 
 class CorruptEntry(NamedTuple):
-    """Bytes that hold no readable entry. `mutation`: its bytes where the size was right but a CRC was not; None where
-    entries up to `end_position` cannot be separated. `section_offset`: where in the file its section begins, if
-    that is compressed or encrypted. `is_truncation`: the sync marker is good, but the file too short for it.
-    """
+    """Bytes that hold no readable entry."""
 
     position: int
     end_position: int
     reason: str
+    # its bytes where the size was right but a CRC was not; None where entries up to `end_position` cannot be separated
     mutation: bytes | None = None
+    # where in the file its section begins, if that is compressed or encrypted
     section_offset: int | None = None
+    # the sync marker is good, but the file too short for it
     is_truncation: bool = False
-
-
-class CdcIndex(NamedTuple):
-    """What a `_cdc.idx` file says: up to which logical offset the segment is durable, and whether it is finished. Once
-    `is_completed` the offset is to be ignored: read to the zero marker or the end of the file.
-    """
-
-    offset: int
-    is_completed: bool
 
 
 Event: TypeAlias = CommitLogEntry | CorruptEntry
 BatchT = TypeVar("BatchT")
-
-
-def parse_file_name(name: str) -> tuple[int, int]:
-    """CommitLogDescriptor.fromFileName: (version, segment id) of `CommitLog-<version>-<id>.log`."""
-    match = _FILE_NAME.fullmatch(name)
-    if match is None:
-        raise FormatError("not the name of a commit log segment", segment=name)
-    return int(match[1]), int(match[2])
-
-
-def index_file_name(name: str) -> str:
-    """CommitLogDescriptor.cdcIndexFileName: the name of the `_cdc.idx` file of a segment's file."""
-    return name.removesuffix(".log") + _INDEX_SUFFIX
-
-
-def parse_cdc_index(content: bytes) -> CdcIndex | None:
-    """A `_cdc.idx` file; None if it is empty (it is truncated before it is written again)."""
-    if not content.strip():
-        return None
-    offset, _, rest = content.partition(b"\n")
-    if not offset.isdigit() or len(offset) > 10 or not b"COMPLETED".startswith(rest.strip()):
-        raise FormatError("not a _cdc.idx file")
-    return CdcIndex(int(offset), rest.strip() == b"COMPLETED")
-
-
-def read_descriptor(buf: bytes) -> CommitLogDescriptor | None:
-    """CommitLogDescriptor.readHeader of a segment's first bytes; None if more of them are needed (also while they are
-    still zero). FormatError if it is damaged, UnsupportedError if it is of another version.
-    """
-    if len(buf) < _DESCRIPTOR_START.size:
-        return None
-    version, segment_id, length = _DESCRIPTOR_START.unpack_from(buf)
-    if version == 0 and segment_id == 0:
-        return None
-    end = _DESCRIPTOR_START.size + length
-    if len(buf) < end + 4:
-        return None
-    parameters = buf[_DESCRIPTOR_START.size : end]
-    crc = crc32(struct.pack(">iIIi", version, segment_id & 0xFFFFFFFF, segment_id >> 32 & 0xFFFFFFFF, length))
-    if crc32(parameters, crc) != int.from_bytes(buf[end : end + 4], "big"):
-        raise FormatError("segment descriptor with a wrong CRC", position=0)
-    messaging_version = commit_log_format(version).messaging_version
-    try:
-        compression, encryption = _parse_parameters(json.loads(parameters or b"{}"))
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        raise FormatError("segment descriptor with wrong parameters", position=_DESCRIPTOR_START.size) from None
-    return CommitLogDescriptor(version, segment_id, messaging_version, end + 4, compression, encryption)
-
-
-def _parse_parameters(parameters: dict[str, str]) -> tuple[str | None, EncryptionParameters | None]:
-    """CommitLogDescriptor.parseCompression, EncryptionContext.createFromMap; TypeError or the like if wrong."""
-    compression = parameters.get("compressionClass")
-    cipher, key_alias = parameters.get("encCipher"), parameters.get("encKeyAlias")
-    for text in (compression, cipher, key_alias):
-        if not isinstance(text, str | None):
-            raise TypeError
-    if cipher is None or key_alias is None:
-        return compression, None
-    return compression, EncryptionParameters(cipher, key_alias, bytes.fromhex(parameters["encIV"]))
 
 
 class BatchedReader(Generic[BatchT]):
@@ -206,7 +123,7 @@ class BatchedReader(Generic[BatchT]):
         self.name = name
         self.descriptor: CommitLogDescriptor | None = None
         self.position = 0
-        self.wanted = _DESCRIPTOR_START.size + 4
+        self.wanted = descriptor_size(b"")
         self.is_ended = False
         self.sections = 0
         self._codecs = codecs or NoCodecs()
@@ -220,7 +137,7 @@ class BatchedReader(Generic[BatchT]):
 
     @property
     def is_coded(self) -> bool:
-        """Whether the sections are compressed or encrypted; known once the descriptor is read."""
+        """Return whether the sections are compressed or encrypted; known once the descriptor is read."""
         return self._decode is not None
 
     def read(self, data: bytes, length: int | None = None, *, durable: int | None = None) -> Iterable[Event | BatchT]:
@@ -270,8 +187,7 @@ class BatchedReader(Generic[BatchT]):
             error.segment = self.name
             raise
         if descriptor is None:
-            if len(data) >= _DESCRIPTOR_START.size:
-                self.wanted = _DESCRIPTOR_START.size + _DESCRIPTOR_START.unpack_from(data)[2] + 4
+            self.wanted = descriptor_size(data)
             if length is not None and len(data) >= min(length, self.wanted):
                 raise FormatError("segment without a descriptor", position=0, segment=self.name)
             return False

@@ -1,5 +1,5 @@
-"""What a compaction leaves of merged data (org.apache.cassandra.db.partitions.PurgeFunction, DeletionPurger; purge of
-db.rows: BTreeRow, ComplexColumnData, AbstractCell).
+"""Removes from merged data what a compaction removes (org.apache.cassandra.db.partitions.PurgeFunction, DeletionPurger;
+purge of db.rows: BTreeRow, ComplexColumnData, AbstractCell).
 
 A tombstone is purgeable if it is older than gc_grace_seconds and shadows nothing outside of what is merged. A cell or
 row liveness that has expired is as good as a tombstone made when it expired.

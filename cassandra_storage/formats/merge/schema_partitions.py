@@ -1,4 +1,4 @@
-"""What the rows of system_schema add up to: merged as Cassandra merges them, and read as tables
+"""Adds up the rows of system_schema: merges them as Cassandra merges them, and reads them as tables
 (org.apache.cassandra.schema.SchemaKeyspace.fetchTable).
 """
 

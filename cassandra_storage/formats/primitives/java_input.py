@@ -1,4 +1,4 @@
-"""What java.io.DataInput reads: big-endian numbers, texts and bytes from a buffer, with every length checked."""
+"""Reads what java.io.DataInput reads: big-endian numbers, texts and bytes from a buffer. Every length is checked."""
 
 from __future__ import annotations
 

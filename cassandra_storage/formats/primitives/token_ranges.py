@@ -35,7 +35,7 @@ def spans(ranges: Iterable[TokenRange], first: int = MINIMUM) -> list[Span]:
 
     ValueError for a token that is none.
     """
-    unwrapped = sorted(span for each in ranges for span in _unwrapped(each))
+    unwrapped = sorted(span for token_range in ranges for span in _unwrapped(token_range))
     found: list[Span] = []
     for span in unwrapped:
         if span.last < first:
@@ -48,9 +48,9 @@ def spans(ranges: Iterable[TokenRange], first: int = MINIMUM) -> list[Span]:
     return found
 
 
-def _unwrapped(range_: TokenRange) -> list[Span]:
+def _unwrapped(token_range: TokenRange) -> list[Span]:
     """Range.unwrap. A key that is empty has the token MINIMUM, which only a range that wraps around has."""
-    start, end = range_
+    start, end = token_range
     if not (MINIMUM <= start <= MAXIMUM and MINIMUM <= end <= MAXIMUM):
         raise ValueError(f"({start}, {end}] is no range of tokens")
     if start < end:

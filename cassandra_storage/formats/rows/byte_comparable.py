@@ -126,8 +126,8 @@ def path_key(type_: CqlType, path: bytes) -> bytes:
 
 
 def has_order(type_: CqlType) -> bool:
-    """Whether the order of the type's values is known."""
-    return all(_is_known(each) for each in all_types(type_))
+    """Return whether the order of the type's values is known."""
+    return all(_is_known(inner_type) for inner_type in all_types(type_))
 
 
 def _is_known(type_: CqlType) -> bool:

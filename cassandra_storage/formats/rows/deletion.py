@@ -1,4 +1,4 @@
-"""What decides whether data is live: DeletionTime, LivenessInfo, RangeTombstone (org.apache.cassandra.db).
+"""The records that decide whether data is live: DeletionTime, LivenessInfo, RangeTombstone (org.apache.cassandra.db).
 
 These are NamedTuples and not dataclasses because one is made for every row read: a frozen dataclass costs three times
 as much to build.

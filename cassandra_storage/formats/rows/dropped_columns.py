@@ -35,8 +35,12 @@ def without_dropped(row: Row, table: TableMetadata) -> Row:
     dropped = {name: table.dropped_columns[name] for name in row.columns if name in table.dropped_columns}
     if not dropped:
         return row
-    columns = {name: each.column for name, each in dropped.items()}
-    columns |= {each.name: each for each in table.static_columns + table.regular_columns if each.name in dropped}
+    columns = {name: dropped_column.column for name, dropped_column in dropped.items()}
+    columns |= {
+        static_column.name: static_column
+        for static_column in table.static_columns + table.regular_columns
+        if static_column.name in dropped
+    }
     left = dict(row.columns)
     for name, column in columns.items():
         data = row.columns[name]
@@ -66,7 +70,9 @@ def columns_of_rows(table: TableMetadata) -> tuple[ColumnMetadata, ...]:
     """
     named = table.static_columns + table.regular_columns
     names = {column.name for column in named}
-    return named + tuple(each.column for name, each in table.dropped_columns.items() if name not in names)
+    return named + tuple(
+        dropped_column.column for name, dropped_column in table.dropped_columns.items() if name not in names
+    )
 
 
 def may_have_been_user_type(column_type: CqlType) -> bool:
@@ -81,8 +87,12 @@ def cell_by_cell(table: TableMetadata, names: Collection[str]) -> TableMetadata:
     dropped = {name: DroppedColumn(_as_user_type(table.dropped_columns[name].column), _ALL_DROPPED) for name in names}
     return replace(
         table,
-        static_columns=tuple(each for each in table.static_columns if each.name not in dropped),
-        regular_columns=tuple(each for each in table.regular_columns if each.name not in dropped),
+        static_columns=tuple(
+            static_column for static_column in table.static_columns if static_column.name not in dropped
+        ),
+        regular_columns=tuple(
+            regular_column for regular_column in table.regular_columns if regular_column.name not in dropped
+        ),
         dropped_columns=MappingProxyType({**table.dropped_columns, **dropped}),
         altered_at=0,
     )
@@ -91,12 +101,14 @@ def cell_by_cell(table: TableMetadata, names: Collection[str]) -> TableMetadata:
 def as_if_not_dropped(table: TableMetadata) -> TableMetadata:
     """The table that reads all cells, those of dropped columns too: these are columns like any other."""
     alive = {column.name for column in table.columns}
-    gone = [each.column for name, each in table.dropped_columns.items() if name not in alive]
+    gone = [dropped_column.column for name, dropped_column in table.dropped_columns.items() if name not in alive]
     return replace(
         table,
-        static_columns=in_order((*table.static_columns, *(each for each in gone if each.kind is ColumnKind.STATIC))),
+        static_columns=in_order(
+            (*table.static_columns, *(column for column in gone if column.kind is ColumnKind.STATIC))
+        ),
         regular_columns=in_order(
-            (*table.regular_columns, *(each for each in gone if each.kind is not ColumnKind.STATIC))
+            (*table.regular_columns, *(column for column in gone if column.kind is not ColumnKind.STATIC))
         ),
         dropped_columns=MappingProxyType({}),
     )

@@ -47,14 +47,15 @@ NO_STATS = EncodingStats()
 
 
 class ColumnLayout(NamedTuple):
-    """The facts needed to read a column's cells. `length`: of its values if fixed, otherwise VARIABLE. Cells written at
-    or before `dropped_time` (µs) are dropped. `raw`: the name as headers contain it.
-    """
+    """The facts needed to read a column's cells."""
 
     name: str
     is_complex: bool
+    # of its values if fixed, otherwise VARIABLE
     length: int
+    # Cells written at or before this time (µs) are dropped.
     dropped_time: int
+    # the name as headers contain it
     raw: bytes
     is_counter: bool
 

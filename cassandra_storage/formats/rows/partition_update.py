@@ -250,7 +250,7 @@ def _split(
 
 
 class _Lead(NamedTuple):
-    """What every part of an update begins with: the key, table id + serialized key, and the statistics."""
+    """The beginning that every part of an update has: the key, table id + serialized key, and the statistics."""
 
     partition_key: bytes
     id_and_key: bytes

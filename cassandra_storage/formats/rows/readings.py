@@ -39,7 +39,7 @@ _LENIENT = {"counter", "decimal", "empty", "text"}  # Cassandra has values of th
 
 
 class WrittenAs(Enum):
-    """What is known of a column that was a non-frozen user type before it was dropped, or may have been."""
+    """The known forms of a column that was a non-frozen user type before it was dropped, or may have been."""
 
     CELLS = "cells"  # it was, and has not been added again
     EITHER = "either"
@@ -77,8 +77,8 @@ class Readings:
         if not readings:
             assert search.error is not None
             raise search.error
-        if any(each.content != readings[0].content for each in readings):
-            names = sorted({name for each in readings for columns in each.cells.values() for name in columns})
+        if any(reading.content != readings[0].content for reading in readings):
+            names = sorted({name for reading in readings for columns in reading.cells.values() for name in columns})
             raise AmbiguousError(f"two readings fit, with the dropped columns {', '.join(names)} frozen or not")
         return {table_id: self.variant(table_id, names) for table_id, names in readings[0].cells.items()}
 

@@ -197,13 +197,14 @@ def _parse_complex(  # noqa: PLR0913  a position and what its row says
 
 
 class RowExtent(NamedTuple):
-    """The parts of a serialized row. `columns`: its own; their subset of the header's is written in `subset_start` ..
-    `cells_start`. `end` may lie past the buffer's end; if so, the other positions may too.
-    """
+    """The parts of a serialized row."""
 
+    # the row's own
     columns: Columns
+    # where their subset of the header's columns is written, up to `cells_start`
     subset_start: int
     cells_start: int
+    # It may lie past the buffer's end; if so, the other positions may too.
     end: int
 
 

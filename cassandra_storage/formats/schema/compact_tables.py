@@ -31,7 +31,12 @@ def as_selected(table: TableMetadata) -> TableMetadata:
         )
     hidden = hidden_columns(table)
     if hidden:
-        return replace(table, regular_columns=tuple(each for each in table.regular_columns if each not in hidden))
+        return replace(
+            table,
+            regular_columns=tuple(
+                regular_column for regular_column in table.regular_columns if regular_column not in hidden
+            ),
+        )
     return table
 
 
@@ -40,13 +45,13 @@ def hidden_columns(table: TableMetadata) -> frozenset[ColumnMetadata]:
     if table.is_static_compact:
         return frozenset(table.clustering + table.regular_columns)
     if table.is_compact:
-        return frozenset(each for each in table.regular_columns if each.type == _EMPTY)
+        return frozenset(regular_column for regular_column in table.regular_columns if regular_column.type == _EMPTY)
     return frozenset()
 
 
 def _shown_drops(table: TableMetadata) -> MappingProxyType[str, DroppedColumn]:
     drops = {
-        name: DroppedColumn(replace(each.column, kind=ColumnKind.REGULAR), each.dropped_time)
-        for name, each in table.dropped_columns.items()
+        name: DroppedColumn(replace(dropped_column.column, kind=ColumnKind.REGULAR), dropped_column.dropped_time)
+        for name, dropped_column in table.dropped_columns.items()
     }
     return MappingProxyType(drops)

@@ -142,7 +142,7 @@ class CqlTable(NamedTuple):
 
 
 class _Table:
-    """What CREATE TABLE says, and the ALTERs after it."""
+    """A table as CREATE TABLE and the ALTERs after it define it."""
 
     def __init__(self, keyspace: str, name: str) -> None:
         self.name = (keyspace, name)
@@ -201,12 +201,12 @@ class CqlSchema:
         table = self._tables[of.keyspace, of.name]
         type_rows: list[SchemaRow] = [
             {
-                "keyspace_name": each.keyspace,
-                "type_name": each.name,
-                "field_names": each.field_names,
-                "field_types": each.field_types,
+                "keyspace_name": type_.keyspace,
+                "type_name": type_.name,
+                "field_names": type_.field_names,
+                "field_types": type_.field_types,
             }
-            for each in types.values()
+            for type_ in types.values()
         ]
         (made,) = tables_from_rows([_table_row(table)], columns, type_rows, _dropped_rows(table)).values()
         return made
@@ -275,12 +275,12 @@ def _user_types(types: Iterable[CqlType]) -> dict[tuple[str, str], UserTypeDefin
 
 
 def _is_needed(row: SchemaRow, written: AbstractSet[bytes]) -> bool:
-    """Whether the column belongs to the key, or was written."""
+    """Return whether the column belongs to the key, or was written."""
     return row["kind"] in ("partition_key", "clustering") or row["column_name"].encode() in written
 
 
 def _is_known(row: SchemaRow, types: Mapping[tuple[str, str], UserTypeDefinition]) -> bool:
-    of_keyspace = {name: each for (keyspace, name), each in types.items() if keyspace == row["keyspace_name"]}
+    of_keyspace = {name: type_ for (keyspace, name), type_ in types.items() if keyspace == row["keyspace_name"]}
     try:
         parse_type(row["type"], row["keyspace_name"], of_keyspace)
     except FormatError:

@@ -53,14 +53,14 @@ class _Parsers(NamedTuple):
 
 
 class UnreadableTable(NamedTuple):
-    """A table (or view) that its rows do not describe in a way that this build can read, and why. `stepped_over`: the
-    table with types that are good enough to step over its updates; None if even that is not known.
-    """
+    """A table (or view) that its rows do not describe in a way that this build can read."""
 
     keyspace: str
     name: str
     cdc: bool
+    # why it cannot be read
     reason: str
+    # the table with types that are good enough to step over its updates; None if even that is not known
     stepped_over: TableMetadata | None
 
     @property
@@ -101,8 +101,8 @@ def read_each_table(
     dropped_columns: Iterable[SchemaRow],
     views: Iterable[SchemaRow] = (),
 ) -> ReadTables:
-    """As tables_from_rows; a table that cannot be read does not hide the others. FormatError only for a row without
-    its own key.
+    """Read the tables as tables_from_rows does. A table that cannot be read does not hide the others. FormatError only
+    for a row without its own key.
     """
     parse = _Parsers(_type_parser(types), _parse_without_user_types)
     columns_of = _by_table(columns)

@@ -50,22 +50,23 @@ class DroppedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """TableMetadata: columns in Cassandra's order: keys by position; statics and regulars simple before complex,
-    then by name (ColumnMetadata.comparisonOrder; schema_rows.in_order). `altered_at`: the timestamp (µs) of the
-    statement that made the table what it is, the same on every node; 0 if it is not known.
-    """
+    """TableMetadata: columns in Cassandra's order (ColumnMetadata.comparisonOrder; schema_rows.in_order)."""
 
     keyspace: str
     name: str
     id: UUID
+    # by position
     partition_key: tuple[ColumnMetadata, ...]
     clustering: tuple[ColumnMetadata, ...] = ()
+    # simple before complex, then by name
     static_columns: tuple[ColumnMetadata, ...] = ()
+    # simple before complex, then by name
     regular_columns: tuple[ColumnMetadata, ...] = ()
     dropped_columns: Mapping[str, DroppedColumn] = field(default_factory=lambda: MappingProxyType({}))
     flags: frozenset[str] = frozenset({"compound"})
     gc_grace_seconds: int = 864_000
     cdc: bool = False
+    # The timestamp (µs) of the statement that made the table what it is, the same on every node; 0 if it is not known.
     altered_at: int = 0
 
     @property

@@ -17,21 +17,24 @@ _INT_MAX = 2**31 - 1
 
 
 class CompressionInfo(NamedTuple):
-    """What CompressionInfo.db says before the chunks' positions, which are `chunks` numbers of 8 bytes from
-    `offsets_start` on. A chunk of `max_compressed_length` bytes or more lies in Data.db as it is.
-    """
+    """The beginning of CompressionInfo.db, before the chunks' positions."""
 
     compressor: str
     options: dict[str, str]
     chunk_length: int
+    # A chunk of this length or more lies in Data.db as it is.
     max_compressed_length: int
     data_length: int
+    # the number of positions, which are numbers of 8 bytes
     chunks: int
+    # where the positions begin
     offsets_start: int
 
     @property
     def used_chunks(self) -> int:
-        """How many chunks the data take: a writer that was flushed when it was full leaves an empty one after them."""
+        """Return how many chunks the data take: a writer that was flushed when it was full leaves an empty one after
+        them.
+        """
         return -(-self.data_length // self.chunk_length)
 
 

@@ -1,4 +1,4 @@
-"""What the rows of an SSTable are read with: its own header, and the table as far as it is known
+"""Resolves what an SSTable's rows are read with: its own header, and the table as far as it is known
 (SerializationHeader.Component.toHeader, io.sstable.SSTableHeaderFix, tools.Util.metadataFromSSTable).
 
 Types are those of the header: what they were when the SSTable was written. The table tells which columns were dropped,
@@ -57,8 +57,8 @@ class SSTableSchema(NamedTuple):
 def resolve(
     header: HeaderComponent, form: SSTableFormat, table: TableMetadata | None, name: tuple[str, str, UUID | None]
 ) -> SSTableSchema:
-    """How to read the rows. `table`: None if only the header is known; then the columns of the key get names of our
-    own, and the table is of that keyspace, name and id.
+    """Return how to read the rows. `table`: None if only the header is known; then the columns of the key get names of
+    our own, and the table is of that keyspace, name and id.
 
     UnknownColumnError if the table does not have a column and never dropped it; UnsupportedError if a column of 3.x may
     be a frozen user type or not; FormatError if the header is that of an index or of another table.
@@ -67,18 +67,18 @@ def resolve(
         _check_key(header, table)
     regular = _columns(header.regular_columns, ColumnKind.REGULAR, form, table)
     static = _columns(header.static_columns, ColumnKind.STATIC, form, table)
-    clustering = [frozen(each.type) for each in header.clustering_types]
+    clustering = [frozen(clustering_type.type) for clustering_type in header.clustering_types]
     known = _table(header, static, regular, name) if table is None else table
-    lengths = tuple(_length(each) for each in clustering)
+    lengths = tuple(_length(value_type) for value_type in clustering)
     static_columns, regular_columns = (
-        Columns(tuple(_layout(each, known) for each in columns)) for columns in (static, regular)
+        Columns(tuple(_layout(listed, known) for listed in columns)) for columns in (static, regular)
     )
     return SSTableSchema(known, SerializationHeader(lengths, static_columns, regular_columns, header.stats, form.rows))
 
 
 def is_index(header: HeaderComponent) -> bool:
-    """Whether the SSTable is that of a secondary index: its first clustering is the key of the base table, in the order
-    of the partitioner.
+    """Return whether the SSTable is that of a secondary index: its first clustering is the key of the base table, in
+    the order of the partitioner.
     """
     first = header.clustering_types[0].type if header.clustering_types else None
     return isinstance(first, CustomType) and first.class_name.startswith(_INDEX_ORDER)
@@ -88,7 +88,7 @@ def _check_key(header: HeaderComponent, table: TableMetadata) -> None:
     """FormatError if the key of the table is not that of the header."""
     if is_index(header):
         raise FormatError(f"the rows are those of a secondary index, not of {table.qualified_name}")
-    key = tuple(NamedType(each) for each in header.key_type.key_types)
+    key = tuple(NamedType(key_type) for key_type in header.key_type.key_types)
     if not any(isinstance(column.type, CustomType) for column in table.partition_key):
         _check_columns("partition key", key, table.partition_key, table)
     _check_columns("clustering", header.clustering_types, table.clustering, table)
@@ -152,9 +152,9 @@ def _check_column(table: TableMetadata, written: ColumnMetadata) -> None:
 def _in_table(table: TableMetadata, column: ColumnMetadata) -> ColumnMetadata | None:
     """The table's column of that name and kind, otherwise the dropped one."""
     columns = table.static_columns if column.kind is ColumnKind.STATIC else table.regular_columns
-    for each in columns:
-        if each.name == column.name:
-            return each
+    for listed in columns:
+        if listed.name == column.name:
+            return listed
     dropped = table.dropped_columns.get(column.name)
     return None if dropped is None else dropped.column
 
@@ -168,9 +168,9 @@ def _with_freezing(columns: list[ColumnMetadata], index: int, table: TableMetada
     if known is not None and isinstance(known.type, UserType):
         return column if known.is_complex else replace(column, type=frozen(column.type))
     # Columns whose elements are cells come last.
-    if any(not each.is_complex for each in columns[index + 1 :]):
+    if any(not later.is_complex for later in columns[index + 1 :]):
         return replace(column, type=frozen(column.type))
-    if any(each.is_complex and not isinstance(each.type, UserType) for each in columns[:index]):
+    if any(earlier.is_complex and not isinstance(earlier.type, UserType) for earlier in columns[:index]):
         return column
     raise UnsupportedError(
         f"column {column.name!r} was written by 3.x and may be a frozen user type or not; name the schema of the table"
@@ -211,8 +211,8 @@ def _table(
         for index, (key_name, type_) in enumerate(zip(key_names, header.key_type.key_types, strict=True))
     )
     clustering = tuple(
-        ColumnMetadata(column_name, frozen(each.type), ColumnKind.CLUSTERING, index, each.is_reversed)
-        for index, (column_name, each) in enumerate(zip(clustering_names, header.clustering_types, strict=True))
+        ColumnMetadata(column_name, frozen(of_key.type), ColumnKind.CLUSTERING, index, of_key.is_reversed)
+        for index, (column_name, of_key) in enumerate(zip(clustering_names, header.clustering_types, strict=True))
     )
     is_counter = any(column.type == _COUNTER for column in (*static, *regular))
     flags = frozenset({"compound", "counter"} if is_counter else {"compound"})

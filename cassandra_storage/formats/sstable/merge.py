@@ -2,8 +2,8 @@
 (org.apache.cassandra.db.partitions.UnfilteredPartitionIterators.merge, db.rows.UnfilteredRowIterators.merge,
 db.compaction.CompactionIterator).
 
-One row of each source is in memory, however wide a partition is. Shadowed data are left out, and the range tombstones
-of all sources become one series. What the Purger considers purgeable still shadows other data, and is then left out.
+One row of each input is in memory, however wide a partition is. Shadowed data are left out, and the range tombstones
+of all inputs become one series. What the Purger considers purgeable still shadows other data, and is then left out.
 The reader leaves out cells that the drop of their column covers (ColumnLayout.dropped_time).
 """
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.sstable.reader import Partition
 
 
-class Source(Protocol):
-    """An SSTable, or a part of one. `first_token`: none of its partitions has a token below it; the source is not asked
+class SSTableInput(Protocol):
+    """An SSTable, or a part of one. `first_token`: none of its partitions has a token below it; the input is not asked
     for anything before the merge has come so far.
     """
 
@@ -53,10 +53,10 @@ class Source(Protocol):
         ...
 
 
-_SourceMarker: TypeAlias = "tuple[int, Source, Marker]"
+_InputMarker: TypeAlias = "tuple[int, SSTableInput, Marker]"
 
 
-class Place(NamedTuple):
+class MergePosition(NamedTuple):
     """The place that a merge has reached: past the row of that clustering, or past the partition if there is none."""
 
     token: int
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
 
 class MergedPartition(NamedTuple):
-    """A partition that is not empty. `unfiltereds` are read from the sources, and only before the next partition."""
+    """A partition that is not empty. `unfiltereds` are read from the inputs, and only before the next partition."""
 
     token: int
     key: bytes
@@ -74,30 +74,30 @@ class MergedPartition(NamedTuple):
     unfiltereds: Iterator[Unfiltered]
 
 
-def merge_sources(
-    table: TableMetadata, sources: Sequence[Source], purger: Purger, after: Place | None = None
+def merge_inputs(
+    table: TableMetadata, inputs: Sequence[SSTableInput], purger: Purger, after: MergePosition | None = None
 ) -> Iterator[MergedPartition]:
     """The merged partitions, by token and key; those after `after`, and of the partition that it lies in the rows after
     it, with the partition's deletion and static row.
 
     A range tombstone that is open at `after` is given with its own start: whoever was stopped there has not had it, as
-    ranges are complete only where they end. Raises a source's error if it is out of order.
+    ranges are complete only where they end. Raises an input's error if it is out of order.
     """
-    return _Merge(table, sources, purger).partitions(after)
+    return _Merge(table, inputs, purger).partitions(after)
 
 
 class _Merge:
-    def __init__(self, table: TableMetadata, sources: Sequence[Source], purger: Purger) -> None:
+    def __init__(self, table: TableMetadata, inputs: Sequence[SSTableInput], purger: Purger) -> None:
         columns = {name: dropped.column for name, dropped in table.dropped_columns.items()}
         columns |= {column.name: column for column in table.columns}
         self._rows = RowMerger(columns, is_counter=table.is_counter)
         self._is_counter = table.is_counter
         self._clustering_key = clustering_encoder(table.clustering)
         self._bound_key = bound_encoder(table.clustering)
-        self._sources = sources
+        self._inputs = inputs
         self._purger = purger
 
-    def partitions(self, after: Place | None) -> Iterator[MergedPartition]:
+    def partitions(self, after: MergePosition | None) -> Iterator[MergedPartition]:
         for token, key, group in self._groups():
             if after is None or (token, key) > after[:2]:
                 merged = self._merged(token, key, group)
@@ -108,11 +108,11 @@ class _Merge:
             if merged is not None:
                 yield merged
 
-    def _groups(self) -> Iterator[tuple[int, bytes, list[tuple[Source, Partition]]]]:
-        """The partitions of one key that lie in several sources, in the order of the sources."""
+    def _groups(self) -> Iterator[tuple[int, bytes, list[tuple[SSTableInput, Partition]]]]:
+        """The partitions of one key that lie in several inputs, in the order of the inputs."""
         streams: dict[int, Iterator[tuple[int, Partition]]] = {}
-        heads: list[Partition | None] = [None] * len(self._sources)
-        heap = [(source.first_token, b"", False, index) for index, source in enumerate(self._sources)]
+        heads: list[Partition | None] = [None] * len(self._inputs)
+        heap = [(sstable.first_token, b"", False, index) for index, sstable in enumerate(self._inputs)]
         heapify(heap)
         while heap:
             token, key, is_asked, index = heappop(heap)
@@ -121,21 +121,21 @@ class _Merge:
             if is_asked:
                 while heap and heap[0][:3] == (token, key, True):
                     indexes.append(heappop(heap)[3])
-                yield token, key, [(self._sources[each], head) for each in indexes if (head := heads[each])]
+                yield token, key, [(self._inputs[number], head) for number in indexes if (head := heads[number])]
             else:
-                streams[index] = self._sources[index].partitions()
-            for each in indexes:
-                following = next(streams[each], None)
+                streams[index] = self._inputs[index].partitions()
+            for number in indexes:
+                following = next(streams[number], None)
                 if following is None:
                     continue
-                token, heads[each] = following
+                token, heads[number] = following
                 place = (token, following[1].key)
                 if place < before or (place == before and is_asked):
-                    raise self._sources[each].error("a partition that is out of order")
-                heappush(heap, (*place, True, each))
+                    raise self._inputs[number].error("a partition that is out of order")
+                heappush(heap, (*place, True, number))
 
     def _merged(
-        self, token: int, key: bytes, group: list[tuple[Source, Partition]], after: Clustering | None = None
+        self, token: int, key: bytes, group: list[tuple[SSTableInput, Partition]], after: Clustering | None = None
     ) -> MergedPartition | None:
         """None if nothing is left of it."""
         deletion, statics = LIVE, []
@@ -144,12 +144,12 @@ class _Merge:
                 deletion = partition.deletion
             if partition.static_row is not None:
                 statics.append(partition.static_row)
-        sources = [source for source, _ in group]
+        inputs = [sstable for sstable, _ in group]
         try:
             static_row = self._merged_row(statics, deletion) if statics else None
         except FormatError as error:
-            raise _located(error, sources) from None
-        unfiltereds = self._purged(sources, deletion)
+            raise _located(error, inputs) from None
+        unfiltereds = self._purged(inputs, deletion)
         if after is not None:
             unfiltereds = self._after(unfiltereds, after)
         deletion = self._purger.deletion(deletion)
@@ -170,32 +170,32 @@ class _Merge:
             return None
         return _without_local_shards(row) if self._is_counter else row
 
-    def _single(self, source: Source, deletion: DeletionTime) -> Iterator[Unfiltered]:
-        """The content of a partition that only one source has, merged and not purged."""
+    def _single(self, sstable: SSTableInput, deletion: DeletionTime) -> Iterator[Unfiltered]:
+        """The content of a partition that only one input has, merged and not purged."""
         ranges = RangeMerger(deletion)
-        for one in source.rows():
+        for one in sstable.rows():
             if isinstance(one, Row):
                 yield one if ranges.active is LIVE else self._rows.merge((one,), ranges.active)
             else:
-                yield from self._marker(ranges, [(0, source, one)])
-        self._end(ranges, source)
+                yield from self._marker(ranges, [(0, sstable, one)])
+        self._end(ranges, sstable)
 
-    def _several(self, sources: list[Source], deletion: DeletionTime) -> Iterator[Unfiltered]:
-        """The content of a partition that several sources have, merged and not purged."""
+    def _several(self, inputs: list[SSTableInput], deletion: DeletionTime) -> Iterator[Unfiltered]:
+        """The content of a partition that several inputs have, merged and not purged."""
         ranges = RangeMerger(deletion)
-        for rows, markers in self._places(sources):
+        for rows, markers in self._places(inputs):
             if markers:
                 yield from self._marker(ranges, markers)
             elif len(rows) == 1 and ranges.active is LIVE:
                 yield rows[0]
             else:
                 yield self._rows.merge(rows, ranges.active)
-        for source in sources:
-            self._end(ranges, source)
+        for sstable in inputs:
+            self._end(ranges, sstable)
 
-    def _places(self, sources: list[Source]) -> Iterator[tuple[list[Row], list[_SourceMarker]]]:
-        """What the sources have at each clustering, which are rows, or bound, which are markers."""
-        streams = [source.rows() for source in sources]
+    def _places(self, inputs: list[SSTableInput]) -> Iterator[tuple[list[Row], list[_InputMarker]]]:
+        """Yield the rows or markers that the inputs have at each clustering or bound."""
+        streams = [sstable.rows() for sstable in inputs]
         heap: list[tuple[bytes, int, Unfiltered]] = []
         for index, stream in enumerate(streams):
             first = next(stream, None)
@@ -205,20 +205,20 @@ class _Merge:
         while heap:
             key = heap[0][0]
             rows: list[Row] = []
-            markers: list[_SourceMarker] = []
+            markers: list[_InputMarker] = []
             while heap and heap[0][0] == key:
                 _, index, one = heap[0]
                 if isinstance(one, Row):
                     rows.append(one)
                 else:
-                    markers.append((index, sources[index], one))
+                    markers.append((index, inputs[index], one))
                 following = next(streams[index], None)
                 if following is None:
                     heappop(heap)
                     continue
                 following_key = self._key(following)
                 if following_key < key:
-                    raise sources[index].error("a row or range tombstone that is out of order")
+                    raise inputs[index].error("a row or range tombstone that is out of order")
                 heapreplace(heap, (following_key, index, following))
             yield rows, markers
 
@@ -230,26 +230,26 @@ class _Merge:
         return self._bound_key(end[0])
 
     @staticmethod
-    def _marker(ranges: RangeMerger, markers: list[_SourceMarker]) -> Iterator[Marker]:
-        for index, source, marker in markers:
+    def _marker(ranges: RangeMerger, markers: list[_InputMarker]) -> Iterator[Marker]:
+        for index, sstable, marker in markers:
             try:
                 ranges.add(index, marker)
             except FormatError as error:
-                raise source.error(error.reason) from None
+                raise sstable.error(error.reason) from None
         merged = ranges.merged()
         if merged is not None:
             yield merged
 
     @staticmethod
-    def _end(ranges: RangeMerger, source: Source) -> None:
+    def _end(ranges: RangeMerger, sstable: SSTableInput) -> None:
         try:
             ranges.end()
         except FormatError as error:
-            raise source.error(error.reason) from None
+            raise sstable.error(error.reason) from None
 
-    def _purged(self, sources: list[Source], deletion: DeletionTime) -> Iterator[Unfiltered]:
+    def _purged(self, inputs: list[SSTableInput], deletion: DeletionTime) -> Iterator[Unfiltered]:
         purger, is_counter = self._purger, self._is_counter
-        merged = self._single(sources[0], deletion) if len(sources) == 1 else self._several(sources, deletion)
+        merged = self._single(inputs[0], deletion) if len(inputs) == 1 else self._several(inputs, deletion)
         try:
             for one in merged:
                 if isinstance(one, Row):
@@ -261,7 +261,7 @@ class _Merge:
                     if marker is not None:
                         yield marker
         except FormatError as error:
-            raise _located(error, sources) from None
+            raise _located(error, inputs) from None
 
     def _after(self, unfiltereds: Iterator[Unfiltered], clustering: Clustering) -> Iterator[Unfiltered]:
         """Yield what comes after that clustering, and before it the start of the range that is open there."""
@@ -278,12 +278,12 @@ class _Merge:
                 opened = None if one.open_ is None else Marker(None, one.open_)
 
 
-def _located(error: FormatError, sources: list[Source]) -> Exception:
-    """The error of values that cannot be merged, which may lie in any of the sources."""
+def _located(error: FormatError, inputs: list[SSTableInput]) -> Exception:
+    """The error of values that cannot be merged, which may lie in any of the inputs."""
     if error.segment is not None:
         return error
-    where = "" if len(sources) == 1 else f"in this or another of {len(sources)} SSTables with the partition: "
-    return sources[0].error(where + error.reason)
+    where = "" if len(inputs) == 1 else f"in this or another of {len(inputs)} SSTables with the partition: "
+    return inputs[0].error(where + error.reason)
 
 
 def _chained(first: Unfiltered, others: Iterator[Unfiltered]) -> Iterator[Unfiltered]:

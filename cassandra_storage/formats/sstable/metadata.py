@@ -58,10 +58,7 @@ class HeaderComponent(NamedTuple):
 
 
 class StatsMetadata(NamedTuple):
-    """StatsMetadata, without its histograms and bounds. Timestamps in µs, local deletion times and TTLs in s,
-    `repaired_at` in ms (0: not repaired). `commit_log_upper_bound`: (segment id, position), (-1, 0) if none.
-    `rows` and `cells` count what was written; rows are partitions' rows and static rows.
-    """
+    """StatsMetadata, without its histograms and bounds. Timestamps in µs, local deletion times and TTLs in s."""
 
     min_timestamp: int
     max_timestamp: int
@@ -71,10 +68,14 @@ class StatsMetadata(NamedTuple):
     max_ttl: int
     compression_ratio: float
     level: int
+    # in ms; 0: not repaired
     repaired_at: int
     has_legacy_counter_shards: bool
+    # as they were written
     cells: int
+    # as they were written: partitions' rows and static rows
     rows: int
+    # (segment id, position); (-1, 0) if none
     commit_log_upper_bound: tuple[int, int]
     partitions: int
     pending_repair: UUID | None = None
@@ -85,7 +86,7 @@ class StatsMetadata(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What is in Statistics.db, without the CompactionMetadata."""
+    """The content of Statistics.db, without the CompactionMetadata."""
 
     partitioner: str
     stats: StatsMetadata
@@ -205,7 +206,7 @@ def _skip_covered_clustering(source: JavaInput, form: SSTableFormat) -> None:
                 source.read_short_sized()
         return
     types = [_type(source) for _ in range(_vint_count(source))]
-    lengths = tuple(VARIABLE if (length := fixed_length(each.type)) is None else length for each in types)
+    lengths = tuple(VARIABLE if (length := fixed_length(type_.type)) is None else length for type_ in types)
     for _ in range(2):
         try:
             _, _, source.pos = read_bound(source.buf, source.pos, lengths)
@@ -224,8 +225,8 @@ def _header(source: JavaInput) -> HeaderComponent:
     key_type = _type(source)
     clustering_types = tuple(_type(source) for _ in range(_vint_count(source)))
     columns = [tuple(_column(source) for _ in range(_vint_count(source))) for _ in range(2)]
-    for each in columns:
-        if len({column.name for column in each}) != len(each):
+    for of_kind in columns:
+        if len({column.name for column in of_kind}) != len(of_kind):
             raise source.error("a column that is there twice")
     return HeaderComponent(stats, key_type, clustering_types, *columns)
 

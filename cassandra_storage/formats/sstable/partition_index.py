@@ -79,7 +79,9 @@ def find_in_index(
 
 
 def _last_key(summary: Component) -> bytes | None:
-    """That of the SSTable's last partition, as Summary.db has it (SSTableReader.saveSummary); None if it does not."""
+    """Return the key of the SSTable's last partition, as Summary.db has it (SSTableReader.saveSummary); None if it has
+    none.
+    """
     try:
         position = _SUMMARY_HEAD + int.from_bytes(summary.read(8, 8), "big")
         position += _KEY_LENGTH + int.from_bytes(summary.read(_KEY_LENGTH, position), "big")
@@ -222,9 +224,9 @@ class _Node:
     def around(self, byte: int) -> tuple[int | None, int | None]:
         """The children for the next smaller byte, and for that one."""
         before = None
-        for each, position in self._children:
-            if each >= byte:
-                return before, position if each == byte else None
+        for child, position in self._children:
+            if child >= byte:
+                return before, position if child == byte else None
             before = position
         return before, None
 

@@ -103,7 +103,7 @@ class SSTableReader:
                 yield unfiltered
 
     def _guarded(self, read: Callable[[], _T]) -> _T:
-        """What `read` gives. An error of bytes of the window gets its position in the data."""
+        """Return the result of `read`. An error of bytes of the window gets its position in the data."""
         try:
             return read()
         except IndexError:

@@ -21,26 +21,26 @@ UPGRADE = "run nodetool upgradesstables on a node that reads it"
 
 @dataclass(frozen=True, slots=True)
 class SSTableFormat:
-    """The facts of one version of a format. Flags have BigVersion's names.
-
-    `has_metadata_checksum`: Statistics.db has checksums, and tells of pending repair and transient replication.
-    `has_max_compressed_length`: chunks of that length and more are not compressed. `has_legacy_min_max`: Statistics.db
-    has the clusterings' bounds as values, otherwise as a slice. `has_uint_deletion_time`: a partition's deletion is
-    0x80 for none, or a timestamp (8 bytes) and unsigned seconds (4); otherwise signed seconds and a timestamp.
-    `frozen_is_written`: a type in the header is frozen only if it says so; before 3.6 all user types were frozen and
-    none said so (SSTableHeaderFix). `written_by`: by which versions of Cassandra, for people.
-    """
+    """The facts of one version of a format. Flags have BigVersion's names."""
 
     version: str
     format: str
+    # the versions of Cassandra that write it, for people
     written_by: str
     has_commit_log_lower_bound: bool = True
     has_commit_log_intervals: bool = True
     has_originating_host_id: bool = True
+    # Statistics.db has checksums, and tells of pending repair and transient replication.
     has_metadata_checksum: bool = True
+    # Chunks of that length and more are not compressed.
     has_max_compressed_length: bool = True
+    # Statistics.db has the clusterings' bounds as values, otherwise as a slice.
     has_legacy_min_max: bool = True
+    # A partition's deletion is 0x80 for none, or a timestamp (8 bytes) and unsigned seconds (4); otherwise signed
+    # seconds and a timestamp.
     has_uint_deletion_time: bool = False
+    # A type in the header is frozen only if it says so; before 3.6 all user types were frozen and none said so
+    # (SSTableHeaderFix).
     frozen_is_written: bool = True
 
     @property
@@ -64,8 +64,8 @@ def _before_na(version: str, written_by: str, *, lower: bool, intervals: bool, h
 
 
 _FORMATS = {
-    (each.format, each.version): each
-    for each in (
+    (form.format, form.version): form
+    for form in (
         _before_na("ma", "3.0.0 to 3.0.6", lower=False, intervals=False, host_id=False),
         _before_na("mb", "3.0.7 and 3.7", lower=True, intervals=False, host_id=False),
         _before_na("mc", "3.0.8 to 3.0.17 and 3.9 to 3.11.3", lower=True, intervals=True, host_id=False),

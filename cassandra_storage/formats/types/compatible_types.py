@@ -1,4 +1,4 @@
-"""Whether a table's type reads the values of another one (org.apache.cassandra.db.marshal.AbstractType,
+"""Decides whether a table's type reads the values of another one (org.apache.cassandra.db.marshal.AbstractType,
 isValueCompatibleWith): ALTER changes a type only to one that does.
 """
 
@@ -30,7 +30,7 @@ _READ_ALL = ("blob", "empty")  # EmptyType: a compact table's value may have bee
 
 
 def reads(type_: CqlType, written: CqlType) -> bool:
-    """Whether `type_` reads values that were written as `written`.
+    """Return whether `type_` reads values that were written as `written`.
 
     Whether a type is frozen is not compared, a user type is a tuple, and either side may have more fields: ALTER TYPE
     adds some, and DROP makes a tuple of a user type. A type of another class than Cassandra's own may be any.

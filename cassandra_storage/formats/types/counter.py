@@ -18,7 +18,7 @@ _GLOBAL_OFFSET = -(2**15)  # Short.MIN_VALUE
 
 
 class ShardKind(Enum):
-    """What a shard counts on: GLOBAL ones are all that is written since 2.1."""
+    """The kinds of shards. Since 2.1 only GLOBAL ones are written."""
 
     REMOTE = 0
     LOCAL = 1

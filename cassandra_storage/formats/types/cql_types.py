@@ -98,7 +98,7 @@ def quoted_if_needed(name: str) -> str:
 
 @dataclass(slots=True)
 class _Names:
-    """What a text may name, and how many types were read for it so far."""
+    """The names that a text may use, and the number of types that were read for it so far."""
 
     keyspace: str
     user_types: Mapping[str, UserTypeDefinition]

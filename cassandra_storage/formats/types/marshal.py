@@ -126,7 +126,7 @@ _FIXED_LENGTHS = {
 
 def user_types(type_: CqlType) -> Iterator[UserType]:
     """The user types that a type is made of, itself included."""
-    return (each for each in all_types(type_) if isinstance(each, UserType))
+    return (inner_type for inner_type in all_types(type_) if isinstance(inner_type, UserType))
 
 
 def all_types(type_: CqlType) -> Iterator[CqlType]:
@@ -142,8 +142,8 @@ def all_types(type_: CqlType) -> Iterator[CqlType]:
             inner = types
         case UserType():
             inner = type_.field_types
-    for each in inner:
-        yield from all_types(each)
+    for inner_type in inner:
+        yield from all_types(inner_type)
 
 
 def fixed_length(type_: CqlType) -> int | None:

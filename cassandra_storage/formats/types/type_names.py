@@ -108,7 +108,7 @@ class _Parser:
         return NamedType(CustomType(self._full_name(start)))
 
     def _made(self, name: str, inner: list[NamedType], start: int) -> NamedType:
-        types = tuple(frozen(each.type) for each in inner)
+        types = tuple(frozen(inner_type.type) for inner_type in inner)
         type_: CqlType = types[0]  # FrozenType
         match name:
             case "ReversedType":

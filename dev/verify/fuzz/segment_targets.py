@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from cassandra_storage.formats.commitlog.segment import (
-    CommitLogEntry,
-    Event,
-    SegmentReader,
-    parse_cdc_index,
-    parse_file_name,
-    read_descriptor,
-)
+from cassandra_storage.formats.commitlog.descriptor import parse_cdc_index, parse_file_name, read_descriptor
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, Event, SegmentReader
 from cassandra_storage.formats.rows.mutation import split_mutation
 from cassandra_storage.formats.versions import VERSION_40
 from dev.verify.fuzz.target import Target, first_mutations, is_read

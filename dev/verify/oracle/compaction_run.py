@@ -27,7 +27,7 @@ from cassandra_storage.formats.rows.deletion import LIVE, NO_TIMESTAMP
 from cassandra_storage.formats.rows.partition import PartitionUpdate
 from cassandra_storage.formats.rows.partition_update import SingleRowUpdate
 from cassandra_storage.formats.rows.row import Row
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from dev.verify.oracle import merge_rules
 from dev.verify.oracle.described import compact, plain
 from dev.verify.oracle.judge import first_difference
@@ -205,7 +205,7 @@ def _check_parts(sstables: TableSSTables, purger: Purger, rng: random.Random, ta
     for _ in range(_PLACES if whole else 0):
         number = rng.randrange(len(whole))
         partition, parts = whole[number]
-        place, rest = Place(partition.token, partition.key), []
+        place, rest = MergePosition(partition.token, partition.key), []
         rows = [index for index, part in enumerate(parts) if isinstance(part, Row) and sstables.table.clustering]
         if rows:
             index = rng.choice(rows)

@@ -40,7 +40,7 @@ def open_backlog(settings: Settings, raw_topic: RawTopic) -> Backlog:
 
 
 class Backlog:
-    """Whether the materializer is too far from the end, by what its consumer group has committed.
+    """Measures whether the materializer is too far from the end, by what its consumer group has committed.
 
     read: the offsets by raw partition. seconds, size: the bounds, 0 for none; `size` in bytes of messages before
     compression. The time is that since which a message is there that is not read: how long it waits so far. Of a raw
@@ -57,8 +57,8 @@ class Backlog:
         self._is_known = bool(seconds or size)
         self.reason = ""
 
-    def look(self, bytes_per_message: float) -> str:
-        """Ask again if it is time to; why the snapshot is to wait, or nothing."""
+    def reason_to_wait(self, bytes_per_message: float) -> str:
+        """Ask again if it is time to; return why the snapshot is to wait, or ""."""
         now = monotonic()
         if self._is_known and self._interval.is_due(now):
             self._ask(now, bytes_per_message)

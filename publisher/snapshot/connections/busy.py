@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from publisher.snapshot.connections.link import Link
     from publisher.snapshot.connections.nodetool import Nodetool
 
-LOOK_SECONDS = 5.0
+MEASURE_SECONDS = 5.0
 NODETOOL_SECONDS = 60.0  # each call starts a JVM
 LEAST_SHARE = 0.125  # a snapshot that stood still would hold up purging
 REQUEST_POOLS = ("ReadStage", "MutationStage", "CounterMutationStage")
@@ -33,7 +33,9 @@ log = structlog.get_logger(__name__)
 
 
 class NodeLoad:
-    """What is read of a node. None: it does not say so, or has no such answer for this user; that is logged once."""
+    """Measures the load of a node. None stands for a sign that the node does not show, or not to this user; that is
+    logged once.
+    """
 
     def __init__(self, link: Link, nodetool: Nodetool) -> None:
         self._link = link
@@ -83,8 +85,8 @@ class LegacyNodeLoad(NodeLoad):
 
 
 class BusyNode:
-    """The share of its rate that a snapshot may use: halved at each look that finds the node busy, down to LEAST_SHARE,
-    and half as much more at each other look. The bounds are the settings'; 0 for none.
+    """The share of its rate that a snapshot may use. Each measurement that finds the node busy halves it, down to
+    LEAST_SHARE, and each other one raises it by half. The bounds are the settings'; 0 for none.
     """
 
     def __init__(self, settings: PublisherSettings, load: NodeLoad) -> None:
@@ -92,21 +94,21 @@ class BusyNode:
         self._most_requests = settings.snapshot_busy_waiting_requests
         self._most_compactions = settings.snapshot_busy_waiting_compactions
         self._load = load
-        self._interval = Interval(LOOK_SECONDS, monotonic() - LOOK_SECONDS)
+        self._interval = Interval(MEASURE_SECONDS, monotonic() - MEASURE_SECONDS)
         self._compactions_interval = Interval(NODETOOL_SECONDS, monotonic() - NODETOOL_SECONDS)
         self._compactions = 0
         self._reason = ""
         self.share = 1.0
 
-    def look(self) -> float:
-        """The share, after a new look if it is time for one."""
+    def measure_share(self) -> float:
+        """Return the share, measured again if it is time to."""
         if self._interval.is_due(monotonic()):
             self._adapt(self._sign())
         return self.share
 
     @property
     def problem(self) -> str:
-        """Why the snapshot is slower than it might be; empty if it is not."""
+        """Return why the snapshot is slower than it might be; empty if it is not."""
         return f"the node is busy: {self._reason}; {self.share:.0%} of the rate" if self.share < 1 else ""
 
     def _adapt(self, sign: str) -> None:

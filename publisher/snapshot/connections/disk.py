@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.files.sstables import SSTableFile
 
-LOOK_SECONDS = 5.0
+CHECK_SECONDS = 5.0
 MORE_PERCENT = 1.0  # than the bound must be free before SSTables are linked again
 
 
@@ -28,10 +28,10 @@ class DiskSpace:
     def __init__(self, folders: Sequence[Path], least_percent: float) -> None:
         self._folders = folders
         self._least = least_percent
-        self._interval = Interval(LOOK_SECONDS, monotonic())
+        self._interval = Interval(CHECK_SECONDS, monotonic())
 
     def is_due(self) -> bool:
-        """Whether it is time to look again."""
+        """Return whether it is time to check again."""
         return self._interval.is_due(monotonic())
 
     def shortage(self, more: float = 0.0) -> str:
@@ -46,4 +46,4 @@ class DiskSpace:
 def linked_only_here(files: Iterable[SSTableFile]) -> int:
     """The bytes of Data.db that no directory but the snapshot's has: removing the links frees them."""
     found = [file.data_path.stat() for file in files]
-    return sum(each.st_size for each in found if each.st_nlink == 1)
+    return sum(status.st_size for status in found if status.st_nlink == 1)

@@ -1,4 +1,4 @@
-"""What a snapshot reads of its node: data directories, hosts, the table's options, and how far the log is published."""
+"""Reads from the node what a snapshot needs: data directories, hosts, the table's options, and the end of the log."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ _DEFAULT_DATA = Path("/var/lib/cassandra/data")
 
 
 class Published(NamedTuple):
-    """What Kafka has acknowledged of the node's log: up to a place, and what was durable at a time (s; 0: none)."""
+    """The part of the node's log that Kafka has acknowledged."""
 
+    # a place: all before it
     up_to: tuple[int, int]
+    # a time (s; 0: none): all that was durable then
     clock: float
 
 
@@ -62,7 +64,7 @@ def durable_seconds(reported: Mapping[str, str]) -> float:
 
 def _reported_directories(client: CassandraClient) -> list[Path]:
     value = (live_settings(client) or {}).get("data_file_directories", "")
-    return [Path(each.strip()) for each in value.strip("[]").split(",") if each.strip()]
+    return [Path(part.strip()) for part in value.strip("[]").split(",") if part.strip()]
 
 
 def broadcast_address(client: CassandraClient) -> str:
@@ -90,7 +92,7 @@ def own_flush(stats: Iterable[StatsMetadata], host_id: UUID) -> tuple[int, int]:
     """The place in this node's log up to which its SSTables have all that it wrote to the table, as far as SSTables say
     which node's log they are from; (0, 0) where none does.
     """
-    own = [each.commit_log_upper_bound for each in stats if each.originating_host_id == host_id]
+    own = [stat.commit_log_upper_bound for stat in stats if stat.originating_host_id == host_id]
     return max([(0, 0), *own])
 
 

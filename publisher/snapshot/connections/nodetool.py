@@ -1,5 +1,5 @@
-"""What a snapshot asks the node's own nodetool for: Cassandra's snapshot of a table, who owns which tokens, and what
-waits on the node.
+"""Runs the node's own nodetool for a snapshot: it links SSTables, names the owners of tokens, and counts what waits on
+the node.
 """
 
 from __future__ import annotations
@@ -79,23 +79,23 @@ class Nodetool:
 def owned_ranges(output: str, keyspace: str, address: str, *, only_primary: bool = False) -> list[TokenRange]:
     """See Nodetool.owned_ranges; `output`: of describering. CdcError if the node is no replica."""
     found = _replicas(output, keyspace, address)
-    return [each for each, near in found if not only_primary or near[0] == address]
+    return [token_range for token_range, near in found if not only_primary or near[0] == address]
 
 
 def replica_counts(output: str, keyspace: str, address: str) -> list[tuple[TokenRange, int]]:
     """See Nodetool.replica_counts; as owned_ranges."""
-    return [(each, len(near)) for each, near in _replicas(output, keyspace, address)]
+    return [(token_range, len(near)) for token_range, near in _replicas(output, keyspace, address)]
 
 
 def _replicas(output: str, keyspace: str, address: str) -> list[tuple[TokenRange, list[str]]]:
     """The ranges of a node, each with its replicas in the node's datacenter."""
     found = []
     for start, end, listed, rest in _RANGE.findall(output):
-        endpoints = [each.strip() for each in listed.split(",")]
+        endpoints = [part.strip() for part in listed.split(",")]
         if address not in endpoints:
             continue
         datacenters = dict(_DATACENTER.findall(rest))
-        near = [each for each in endpoints if datacenters.get(each) == datacenters.get(address)]
+        near = [endpoint for endpoint in endpoints if datacenters.get(endpoint) == datacenters.get(address)]
         found.append((TokenRange(int(start), int(end)), near))
     if not found:
         raise CdcError(

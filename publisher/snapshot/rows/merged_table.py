@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.files.native_sstables import NotNativeError, native_table
 from cassandra_storage.formats.errors import FormatError
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from publisher.snapshot.rows.messages import message_parts
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _LONG_RUN = 10_000  # units in a row after which what the core leaves is rare
 
 
 class MergedTable:
-    """What `sender` gets of the SSTables: all partitions of the ranges after its place."""
+    """Gives `sender` all partitions of the ranges after its place."""
 
     def __init__(self, sstables: TableSSTables, purger: Purger, ranges: Sequence[TokenRange]) -> None:
         self._sstables = sstables
@@ -84,7 +84,7 @@ class MergedTable:
             while not merge.is_done and not merge.is_stopped:
                 units = images.units
                 merge.fill(batch, sender.batch_bytes(BATCH_BYTES), BATCH_STEPS)
-                place = None if merge.place is None else Place(*merge.place)
+                place = None if merge.place is None else MergePosition(*merge.place)
                 sender.send_batch(batch, place, merge.rows, merge.partitions)
         except (FormatError, OSError, NotNativeError):
             images.units = units

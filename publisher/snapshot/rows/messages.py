@@ -57,15 +57,15 @@ _MARKER, _END_OF_PARTITION = b"\x02", b"\x01"
 
 
 class SnapshotOrigin(NamedTuple):
-    """One host's sending of a snapshot. started: when it began or resumed (µs): no two sendings have one place.
-    truncated_at: when the host had last truncated the table, before the files were taken (ms); 0 if never. is_repair:
-    what is sent replaces Cassandra partitions.
-    """
+    """One host's sending of a snapshot."""
 
     snapshot: UUID
     host_id: bytes
+    # when it began or resumed (µs): no two sendings have one place
     started: int
+    # when the host had last truncated the table, before the files were taken (ms); 0 if never
     truncated_at: int = 0
+    # The messages replace Cassandra partitions.
     is_repair: bool = False
 
     @property
@@ -236,7 +236,7 @@ def _stats_of(row: Row) -> EncodingStats:
 
 def _stats(timestamps: list[int], times: list[int], ttls: list[int]) -> EncodingStats:
     return EncodingStats(
-        min((each for each in timestamps if each != NO_TIMESTAMP), default=NO_STATS.min_timestamp),
-        min((each for each in times if each != NO_DELETION_TIME), default=NO_STATS.min_local_deletion_time),
-        min((each for each in ttls if each), default=NO_STATS.min_ttl),
+        min((timestamp for timestamp in timestamps if timestamp != NO_TIMESTAMP), default=NO_STATS.min_timestamp),
+        min((time_ for time_ in times if time_ != NO_DELETION_TIME), default=NO_STATS.min_local_deletion_time),
+        min((ttl for ttl in ttls if ttl), default=NO_STATS.min_ttl),
     )

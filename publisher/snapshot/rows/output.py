@@ -57,7 +57,7 @@ class Throttle:
         self._check_disk()
         record = self._current.record
         size = record.bytes / record.rows if record.rows else 0.0
-        while reason := self._backlog.look(size):
+        while reason := self._backlog.reason_to_wait(size):
             self._current.set_problem(reason)
             self._link.wait()
             self._check_disk()

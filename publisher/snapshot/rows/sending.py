@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from cassandra_storage.formats.merge.range_merge import with_ranges
 from cassandra_storage.formats.rows.deletion import LIVE
 from cassandra_storage.formats.rows.row import Row
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from publisher.inflight import PendingMessages
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ BATCH_UNITS = 200  # between two places at which a snapshot can resume
 
 @dataclass(slots=True)
 class Progress:
-    """What Kafka has acknowledged since the sending began or resumed."""
+    """The messages that Kafka has acknowledged since the sending began or resumed."""
 
-    place: Place | None
+    place: MergePosition | None
     rows: int = 0
     bytes: int = 0
     partitions: int = 0
@@ -39,7 +39,7 @@ class Progress:
 
 class _Batch(NamedTuple):
     pending: PendingMessages
-    place: Place
+    place: MergePosition
     rows: int
     bytes: int
     partitions: int
@@ -74,7 +74,7 @@ class PartitionSender:
         output: Output,
         pace: Pace,
         report: Callable[[Progress], None],
-        after: Place | None,
+        after: MergePosition | None,
     ) -> None:
         self._images = images
         self._output = output
@@ -100,10 +100,10 @@ class PartitionSender:
         return sent != most
 
     def batch_bytes(self, most: int) -> int:
-        """How many bytes of messages a batch is to have, at most so many."""
+        """Return how many bytes of messages a batch is to have, at most so many."""
         return self._pace.at_once(most)
 
-    def send_batch(self, batch: Batch, place: Place | None, rows: int, partitions: int) -> None:
+    def send_batch(self, batch: Batch, place: MergePosition | None, rows: int, partitions: int) -> None:
         """Send the units of a batch, which lead to the place; without one they are a part of what leads to the next."""
         self._output.send_batch(batch, self._pending)
         self._bytes += batch.size
@@ -130,10 +130,10 @@ class PartitionSender:
             self._bytes += self._output.send(unit, self._pending)
             self._rows += 1
             if self._rows >= BATCH_UNITS and self._clustering is not None:
-                self.place = Place(token, key, self._clustering)
+                self.place = MergePosition(token, key, self._clustering)
                 self._close_batch()
         self._partitions += 1
-        self.place = Place(token, key)
+        self.place = MergePosition(token, key)
         if self._rows >= BATCH_UNITS:
             self._close_batch()
 

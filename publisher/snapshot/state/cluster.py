@@ -44,9 +44,10 @@ class SnapshotGroup:
         self._ended: frozenset[UUID] = frozenset()
         self.is_possible = False
 
-    def follow(self, tables: Iterable[PublishedTable]) -> None:
-        """Read all rows, take part in what others have begun, and say how far this host is. A problem is logged once:
-        each host's part can also be asked for by hand.
+    def exchange(self, tables: Iterable[PublishedTable]) -> None:
+        """Read the rows of all hosts, take part in what others have begun, and write how far this host is.
+
+        A problem is logged once: each host's part can also be asked for by hand.
         """
         try:
             parts = self._rows.read()
@@ -62,7 +63,7 @@ class SnapshotGroup:
         self._ended = _ended(parts)
 
     def has_ended(self, record: Record) -> bool:
-        """Whether the snapshot has ended on every host that it expects."""
+        """Return whether the snapshot has ended on every host that it expects."""
         return record.phase == "ended" and (len(record.hosts) == 1 or record.snapshot in self._ended)
 
     def turn_of(self, hosts: Iterable[UUID]) -> int:
@@ -80,7 +81,7 @@ class SnapshotGroup:
         has_joined = False
         given_up = {part.snapshot for part in parts} - {part.snapshot for part in parts if part.state != "given_up"}
         own = {part.snapshot for part in parts if part.host_id == self._host_id and part.state != "running"}
-        for part in sorted(parts, key=lambda each: each.requested_at):
+        for part in sorted(parts, key=lambda part: part.requested_at):
             table = tables.get(part.table_id)
             if table is None or part.snapshot in own or self._host_id not in part.hosts:
                 continue
@@ -164,4 +165,4 @@ def _ended(parts: Iterable[Part]) -> frozenset[UUID]:
         hosts.setdefault(part.snapshot, set()).update(part.hosts)
         if part.state == "ended":
             done.setdefault(part.snapshot, set()).add(part.host_id)
-    return frozenset(each for each, expected in hosts.items() if expected <= done.get(each, set()))
+    return frozenset(snapshot for snapshot, expected in hosts.items() if expected <= done.get(snapshot, set()))

@@ -1,4 +1,4 @@
-"""What a snapshot of a table will take, before it begins: by the statistics of its SSTables."""
+"""Estimates a snapshot of a table before it begins, by the statistics of its SSTables."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ PACKED = 0.3  # the share of its bytes that a raw topic takes on disk: docs/guid
 
 
 class Estimate(NamedTuple):
-    """The size of a snapshot of the SSTables that are there now. `rows`: before the merge. `bytes`: of the rows,
-    uncompressed. `sent_bytes`: of their messages. `rate`: rows sent in a second, if nothing holds them up.
-    """
+    """The size of a snapshot of the SSTables that are there now."""
 
     files: int
     file_bytes: int
+    # of the rows, uncompressed
     bytes: int
     partitions: int
+    # before the merge
     rows: int
+    # of the messages
     sent_bytes: int
+    # rows sent in a second, if nothing holds them up
     rate: int
 
 
@@ -45,15 +47,15 @@ def estimate_table(table: TableMetadata, data_directories: list[Path]) -> Estima
     files = table_files(data_directories, table)
     stats = [read_statistics(file).stats for file in files]
     sizes = [file.data_path.stat().st_size for file in files]
-    ratios = [each.compression_ratio if 0 < each.compression_ratio <= 1 else 1.0 for each in stats]
+    ratios = [stat.compression_ratio if 0 < stat.compression_ratio <= 1 else 1.0 for stat in stats]
     content = round(sum(size / ratio for size, ratio in zip(sizes, ratios, strict=True)))
-    rows = sum(each.rows for each in stats)
+    rows = sum(stat.rows for stat in stats)
     names = sum(1 + len(column.name.encode()) for column in table.regular_columns)
     return Estimate(
         len(files),
         sum(sizes),
         content,
-        sum(each.partitions for each in stats),
+        sum(stat.partitions for stat in stats),
         rows,
         content + rows * (MESSAGE_BYTES + names),
         PYTHON_RATE if native_table(table) is None else CORE_RATE,
@@ -61,7 +63,7 @@ def estimate_table(table: TableMetadata, data_directories: list[Path]) -> Estima
 
 
 def preflight(record: Record, estimate: Estimate, max_mib_per_second: float) -> list[str]:
-    """What will be sent, what it will take, and what to do before."""
+    """Describe what will be sent, what that will take, and what to do before."""
     rate = min(max_mib_per_second * (1 << 20) or estimate.rate, estimate.rate)
     sent = estimate.sent_bytes
     others = len(record.hosts) - 1

@@ -17,7 +17,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from uuid import UUID, uuid4
 
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
 from publisher.snapshot.state.token_selection import WHOLE, TokenSelection, parse
@@ -43,50 +43,56 @@ _FOLDER = "snapshots"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The progress of a table's snapshot on this node.
-
-    `hosts`: the host ids of all nodes that the snapshot expects. `portion`: what it sends of the table.
-    `now`: the second at which tombstones are looked at; 0 before the files are there. `flushed_to`: the place in the
-    log up to which the files hold all writes; `flushed_at`: the time of that flush. `truncated_at`: when the node had
-    last truncated the table before that, in ms. `place`: all before it is
-    acknowledged. `started`: the time (µs) at which the sending began or resumed last. `rows`, `bytes`, `partitions`:
-    acknowledged; `done`: that share of the tokens. `file_bytes`: of the files. `problem`: what it waits for, or why it
-    was given up. `own_flushed_to`: see node.own_flush; for a repair. `may_be_begun`: a raw partition may have its
-    begin. `done_to`: all tokens up to it were sent of files before those that are there now; `until`: these are for
-    tokens up to it (parts.part_end), None for all that are left. `pace`: the share of its rate that it may use
-    (busy.BusyNode). `pinned_bytes`: of SSTables that only the snapshot keeps. `replicas`: of a repair, by its keys, as
-    RepairStep.replicas. Times are in s since the epoch.
-    """
+    """The progress of a table's snapshot on this node. Times are in s since the epoch, if nothing else is said."""
 
     snapshot: UUID
     keyspace: str
     table: str
     table_id: str
+    # the host ids of all nodes that the snapshot expects
     hosts: tuple[UUID, ...]
+    # the tokens that it sends; stored under this name
     portion: TokenSelection = WHOLE
     phase: Phase = "requested"
+    # the second at which tombstones are judged; 0 before the files are there
     now: int = 0
+    # the position in the log up to which the files hold all writes
     flushed_to: tuple[int, int] = (0, 0)
+    # the time of that flush
     flushed_at: float = 0.0
+    # when the node had last truncated the table before that flush, in ms
     truncated_at: int = 0
-    place: Place | None = None
+    # All before it is acknowledged.
+    place: MergePosition | None = None
+    # the time (µs) at which the sending began or resumed last
     started: int = 0
+    # acknowledged, as the next two
     rows: int = 0
     bytes: int = 0
     partitions: int = 0
+    # the share of the tokens that is acknowledged
     done: float = 0.0
+    # of the SSTables that are linked
     file_bytes: int = 0
     requested_at: float = 0.0
     sending_at: float = 0.0
     changed_at: float = 0.0
+    # why it waits, or why it was given up
     problem: str = ""
     is_mark_cleared: bool = False
+    # see node.own_flush; for a repair
     own_flushed_to: tuple[int, int] = (0, 0)
+    # A raw partition may have its begin.
     may_be_begun: bool = False
+    # All tokens up to it were sent of files before those that are there now.
     done_to: int | None = None
+    # The files of now are for tokens up to it (parts.part_end); None: for all that are left.
     until: int | None = None
+    # the share of its rate that it may use (busy.BusyNode)
     pace: float = 1.0
+    # of SSTables that only the snapshot keeps
     pinned_bytes: int = 0
+    # of a repair, by its keys, as RepairStep.replicas
     replicas: tuple[int, ...] = ()
 
     @property
@@ -110,7 +116,7 @@ class Record:
 
     @property
     def may_clear_mark(self) -> bool:
-        """Whether the table's mark goes when it has ended on all nodes."""
+        """Return whether the table's mark goes when it has ended on all nodes."""
         return self.phase == "ended" and not self.portion.tokens and not self.is_mark_cleared
 
     def moved(self, **changes: Any) -> Record:  # noqa: ANN401 - the fields'
@@ -206,7 +212,7 @@ class Records:
         return self.folder / f"{name}.before"
 
     def is_paused(self, record: Record) -> bool:
-        """Whether it is to pause, or to stay so."""
+        """Return whether it is to pause, or to stay so."""
         return not record.is_final and self.wanted(record.name) == "pause"
 
     def wanted(self, name: str) -> Wanted:
@@ -233,7 +239,7 @@ def _to_json(record: Record) -> dict[str, Any]:
     return values
 
 
-def _place_to_json(place: Place) -> dict[str, Any]:
+def _place_to_json(place: MergePosition) -> dict[str, Any]:
     clustering = None
     if place.clustering is not None:
         clustering = [None if value is None else value.hex() for value in place.clustering]
@@ -252,7 +258,7 @@ def _read(path: Path) -> Record | None:
         for name in ("flushed_to", "own_flushed_to"):
             segment, position = values.get(name, (0, 0))
             values[name] = int(segment), int(position)
-        values["replicas"] = tuple(int(each) for each in values.get("replicas", ()))
+        values["replicas"] = tuple(int(count) for count in values.get("replicas", ()))
         values["place"] = None if values["place"] is None else _place(values["place"])
         record = Record(**values)
         PHASES.index(record.phase)
@@ -261,11 +267,11 @@ def _read(path: Path) -> Record | None:
     return record
 
 
-def _place(value: dict[str, Any]) -> Place:
+def _place(value: dict[str, Any]) -> MergePosition:
     clustering = value["clustering"]
     if clustering is not None:
-        clustering = tuple(None if each is None else bytes.fromhex(each) for each in clustering)
-    return Place(int(value["token"]), bytes.fromhex(value["key"]), clustering)
+        clustering = tuple(None if value is None else bytes.fromhex(value) for value in clustering)
+    return MergePosition(int(value["token"]), bytes.fromhex(value["key"]), clustering)
 
 
 def _damaged(path: Path) -> CdcError:

@@ -27,23 +27,27 @@ _DOES = {
 
 
 class Shown(NamedTuple):
-    """A table's newest snapshot. `state`: records.Phase; `done`: from 0 to 1; `idle`: seconds since it came further, 0
-    once it is over; `seconds_left`: at the pace so far, None if it is unknown; `problem`: what it waits for, or why it
-    was given up. `pace`: the share of its rate that it may use, less than 1 on a busy node; `pinned_bytes`: of SSTables
-    that compaction has replaced, and that the snapshot's links keep on disk; `is_paused`: by the command.
-    """
+    """A table's newest snapshot."""
 
     table: str
     snapshot: str
+    # records.Phase
     state: str
     rows: int
     bytes: int
+    # from 0 to 1
     done: float
+    # seconds since it came further, 0 once it is over
     idle: float
+    # at the pace so far, None if it is unknown
     seconds_left: float | None = None
+    # why it waits, or why it was given up
     problem: str = ""
+    # the share of its rate that it may use, less than 1 on a busy node
     pace: float = 1.0
+    # of SSTables that compaction has replaced, and that the snapshot's links keep on disk
     pinned_bytes: int = 0
+    # by the command
     is_paused: bool = False
 
 
@@ -88,33 +92,37 @@ def metrics(snapshots: Sequence[Shown]) -> Iterator[Metric]:
         (
             "rows",
             "Row images and range deletions of the snapshot that Kafka has acknowledged.",
-            [each.rows for each in snapshots],
+            [snapshot.rows for snapshot in snapshots],
         ),
-        ("bytes", "Size of the snapshot's messages before compression.", [each.bytes for each in snapshots]),
-        ("done_ratio", "Share of the node's tokens that is done.", [each.done for each in snapshots]),
+        ("bytes", "Size of the snapshot's messages before compression.", [snapshot.bytes for snapshot in snapshots]),
+        ("done_ratio", "Share of the node's tokens that is done.", [snapshot.done for snapshot in snapshots]),
         (
             "pace_ratio",
             "Share of its rate that the snapshot may use: less than 1 on a busy node.",
-            [each.pace for each in snapshots],
+            [snapshot.pace for snapshot in snapshots],
         ),
         (
             "pinned_bytes",
             "Size of SSTables that compaction has replaced, and that only the snapshot's links keep on disk.",
-            [each.pinned_bytes for each in snapshots],
+            [snapshot.pinned_bytes for snapshot in snapshots],
         ),
-        ("idle_seconds", "Time since the last progress of an unfinished snapshot.", [each.idle for each in snapshots]),
+        (
+            "idle_seconds",
+            "Time since the last progress of an unfinished snapshot.",
+            [snapshot.idle for snapshot in snapshots],
+        ),
     )
     for name, help_text, values in rows:
         family = GaugeMetricFamily(f"cdc_publisher_snapshot_{name}", help_text, labels=["table"])
-        for each, value in zip(snapshots, values, strict=True):
-            family.add_metric([each.table], value)
+        for snapshot, value in zip(snapshots, values, strict=True):
+            family.add_metric([snapshot.table], value)
         yield family
     states = GaugeMetricFamily(
         "cdc_publisher_snapshot_state",
         "1 for the state that the table's snapshot is in, 0 for the others.",
         labels=["table", "state"],
     )
-    for each in snapshots:
+    for snapshot in snapshots:
         for phase in PHASES:
-            states.add_metric([each.table, phase], float(each.state == phase))
+            states.add_metric([snapshot.table, phase], float(snapshot.state == phase))
     yield states

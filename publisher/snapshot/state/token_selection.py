@@ -19,12 +19,13 @@ _SPAN = re.compile(r"(-?\d+)(?::(-?\d+))?")
 
 
 class TokenSelection(NamedTuple):
-    """`tokens`: these alone, () for all. `is_primary`: only the ranges with the node as their primary replica in
-    its datacenter, as for `nodetool repair -pr`. `repair`: what is sent replaces these Cassandra partitions.
-    """
+    """The tokens of a table that a snapshot sends."""
 
+    # these alone; () for all
     tokens: tuple[Span, ...] = ()
+    # Only the ranges with the node as their primary replica in its datacenter, as for `nodetool repair -pr`.
     is_primary: bool = False
+    # The messages replace these Cassandra partitions.
     repair: RepairRequest | None = None
 
     def __str__(self) -> str:
@@ -50,7 +51,7 @@ WHOLE = TokenSelection()
 
 
 def parse(text: str) -> TokenSelection:
-    """What str gives of a TokenSelection. ValueError."""
+    """Parse the text that str gives of a TokenSelection. ValueError."""
     repair = parse_repair(text)
     if repair is not None:
         tokens = sorted({decorated_token(key) for key in repair.keys})

@@ -177,7 +177,7 @@ class SnapshotRun:
         backlog = open_backlog(self._settings, raw_topic)
         throttle = Throttle(self._link, self._current, self._files.check_disk, backlog, busy)
         output = RawTopicOutput(self._link, raw_topic, throttle)
-        pace = Pace(own.snapshot_max_mib_per_second * (1 << 20), self._link.serve, busy.look)
+        pace = Pace(own.snapshot_max_mib_per_second * (1 << 20), self._link.serve, busy.measure_share)
         report = Reports(self._current, ranges, RECORD_SECONDS)
         images = RowImages(table, origin)
         sender = PartitionSender(images, output, pace, report.add, record.place)

@@ -82,7 +82,7 @@ class OwnedTokens:
         return tuple(found)
 
     def _owned(self) -> list[TokenRange]:
-        """Return the tokens of which this node is a replica, or the primary one."""
+        """Return the tokens whose replica, or primary replica, this node is."""
         record = self._current.record
         address = node.broadcast_address(self._link.client)
         return self._nodetool.owned_ranges(record.keyspace, address, only_primary=record.portion.is_primary)

@@ -45,7 +45,7 @@ class CancelledError(Exception):
 
 
 class Orders:
-    """What the publisher wants of its worker."""
+    """The publisher's orders to its worker."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -63,7 +63,7 @@ class Orders:
             self._read()
 
     def published(self) -> Published:
-        """How far the log is published now. StoppedError or CancelledError as `serve`."""
+        """Return how far the log is published now. StoppedError or CancelledError as `serve`."""
         self._published = None
         self._pipe.send(ASK)
         while self._published is None:

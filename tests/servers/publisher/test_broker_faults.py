@@ -80,7 +80,11 @@ class Table:
     def wait(self, first: int = 0) -> list[Sent]:
         """All rows from the `first` on are in the topic."""
         wanted = {int_value(number) for number in range(first, self.written)}
-        return rows(self._sent(self.keyspace, "hurt", lambda found: {each.key for each in found} >= wanted, SECONDS))
+        return rows(
+            self._sent(
+                self.keyspace, "hurt", lambda found: {raw_message.key for raw_message in found} >= wanted, SECONDS
+            )
+        )
 
 
 @pytest.fixture
@@ -157,7 +161,7 @@ class TestTopic:
             delete(admin, table.topic)
         table.write()
         goes_on(publisher)
-        assert len({each.partition for each in table.wait(first)}) == 3
+        assert len({raw_message.partition for raw_message in table.wait(first)}) == 3
         assert configuration(admin, table.topic).items() >= MADE.items()
         tables = tables_topic(str(publisher.settings["kafka.topic_prefix"]))
         assert configuration(admin, tables)["cleanup.policy"] == "compact"

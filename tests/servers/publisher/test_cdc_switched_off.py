@@ -1,4 +1,4 @@
-"""What was written while a table's cdc was on, and is read after it was switched off."""
+"""Rows that were written while a table's cdc was on are read after it was switched off."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def hand_over(node: CassandraNode, client: CqlClient) -> None:
 
 
 def keys(sent: list[Sent]) -> set[bytes | None]:
-    return {each.key for each in rows(sent)}
+    return {row.key for row in rows(sent)}
 
 
 @pytest.mark.parametrize("is_stopped", [pytest.param(False, marks=pytest.mark.exhaustive), True])

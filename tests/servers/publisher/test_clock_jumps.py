@@ -58,7 +58,7 @@ def test_the_publishers_clock_jumps(
         found = sent(fresh_keyspace, "t", lambda found, number=number: has_row(found, number))
         eventually(partial(has_clock, watermarks, jump))
         eventually(lambda: 0 <= (status(publisher)["lag_seconds"] or 0) < DAY / 2)
-    assert sorted(each.key or b"" for each in rows(found)) == [int_value(number) for number in range(len(JUMPS))]
+    assert sorted(row.key or b"" for row in rows(found)) == [int_value(number) for number in range(len(JUMPS))]
     now = status(publisher)
     assert 0 <= now["lag_seconds"] < DAY / 2
     assert now["seconds_to_full"] is None or now["seconds_to_full"] > 0
@@ -87,7 +87,7 @@ def test_the_nodes_clock_jumps(kafka_parts: dict[str, object], sent: SentBy, tmp
                 written.add(int_value(number))
 
     def is_out(found: list[Sent]) -> bool:
-        return {each.key for each in found} >= written
+        return {raw_message.key for raw_message in found} >= written
 
     def start() -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -113,7 +113,7 @@ def test_the_nodes_clock_jumps(kafka_parts: dict[str, object], sent: SentBy, tmp
             start()
             write()
             found = sent("moved", "t", is_out, SECONDS)
-        times = Counter(each.key for each in rows(found))
+        times = Counter(row.key for row in rows(found))
         assert set(times) == written
         assert "disappeared" not in publisher.log()
         assert "never completed" not in publisher.log()
@@ -134,7 +134,7 @@ def set_clock(ahead: Path, seconds: str) -> None:
 
 
 def compiled_shim(folder: Path) -> Path:
-    """What shifts the clock of a JVM; the test is skipped where there is no C compiler."""
+    """Compile the library that shifts the clock of a JVM; the test is skipped where there is no C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("to set the clock of one process takes a C compiler")
@@ -150,12 +150,12 @@ def logged(publisher: PublisherProcess, event: str) -> list[dict[str, Any]]:
 
 
 def has_row(found: list[Sent], number: int) -> bool:
-    return int_value(number) in {each.key for each in rows(found)}
+    return int_value(number) in {row.key for row in rows(found)}
 
 
 def has_clock(watermarks: Callable[[], list[Watermark]], jump: float) -> bool:
     """A watermark by a clock that is so far ahead."""
-    return any(abs(each.clock / 1e6 - time.time() - jump) < DAY / 2 for each in watermarks())
+    return any(abs(watermark.clock / 1e6 - time.time() - jump) < DAY / 2 for watermark in watermarks())
 
 
 def status(publisher: PublisherProcess) -> dict[str, Any]:

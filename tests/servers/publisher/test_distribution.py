@@ -1,4 +1,4 @@
-"""What `make dist` makes: programs that need no Python and no network; a wheel that does what the checkout does."""
+"""`make dist` makes programs that need no Python and no network, and a wheel that does what the checkout does."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_publisher_sends_what_is_written(
         cql.execute(f"INSERT INTO {fresh_keyspace}.t (p, v) VALUES ({p}, 'v')")
     sent(fresh_keyspace, "t", at_least(ROWS))
     families = text_string_to_metric_families(publisher.get("/metrics")[1])
-    assert {each.name: each.samples[0].value for each in families if each.samples}["cdc_compiled"] == 1
+    assert {family.name: family.samples[0].value for family in families if family.samples}["cdc_compiled"] == 1
     assert publisher.stop() == 0
     assert "CDC-007" not in publisher.log()
 

@@ -54,9 +54,9 @@ def write(client: CqlClient, rng: random.Random, key: int) -> dict[bytes, bytes]
     elements = {key: rng.choice(["tea", "cup", "x", "milk"]) for key in range(rng.randint(1, 3))}
     text = "".join(rng.choice("abcdefgh ") for _ in range(rng.randint(0, 8)))
     value = f"{{x: {rng.randint(0, 9)}, y: '{text}'}}"
-    literal = ", ".join(f"{key}: '{each}'" for key, each in elements.items())
+    literal = ", ".join(f"{key}: '{element}'" for key, element in elements.items())
     client.execute(f"INSERT INTO ks.t (k, a, u, v) VALUES ({key}, 'hello', {value}, {{{literal}}})")
-    return {int_value(key): each.encode() for key, each in elements.items()}
+    return {int_value(key): element.encode() for key, element in elements.items()}
 
 
 def hand_over(node: CassandraNode, client: CqlClient) -> None:
@@ -70,15 +70,15 @@ def hand_over(node: CassandraNode, client: CqlClient) -> None:
 def contents(sent: list[Sent]) -> dict[bytes, dict[bytes, bytes]]:
     """Each row's map; its other columns are checked."""
     found = {}
-    for each in rows(sent):
-        assert each.update is not None
-        [row] = each.update.rows
+    for sent_row in rows(sent):
+        assert sent_row.update is not None
+        [row] = sent_row.update.rows
         assert set(row.columns) - {"u"} == COLUMNS
         text, elements = row.columns["a"], row.columns["v"]
         assert isinstance(text, Cell)
         assert text.value == b"hello"
         assert isinstance(elements, ComplexColumnData)
-        found[each.update.partition_key] = {cell.path or b"": cell.value for cell in elements.cells}
+        found[sent_row.update.partition_key] = {cell.path or b"": cell.value for cell in elements.cells}
     return found
 
 
@@ -129,8 +129,8 @@ def test_a_column_that_was_added_again_is_never_misread(
                 written[int_value(key)] = {int_value(1): b"tea"}
             hand_over(node, client)
             messages = sent("ks", "t", lambda found: len(rows(found)) >= 2 * ROWS, SECONDS)
-            quarantined = {each.key for each in messages if each.message.kind == "gap"}
-            found = contents([each for each in messages if each.message.kind != "gap"])
+            quarantined = {message.key for message in messages if message.message.kind == "gap"}
+            found = contents([message for message in messages if message.message.kind != "gap"])
             assert found == {key: elements for key, elements in written.items() if key not in quarantined}
             assert len(quarantined) <= MOST_QUARANTINED
         finally:

@@ -43,9 +43,9 @@ def test_no_two_partitions_have_one_message_key(
     publisher.start()
     for name, (_, literals, with_key) in TABLES.items():
         messages = rows(sent(fresh_keyspace, name, at_least(len(literals))))
-        [table] = {each.update.table.id: each.update.table for each in messages if each.update}.values()
+        [table] = {message.update.table.id: message.update.table for message in messages if message.update}.values()
         encoder = ChangeEncoder(table, "cdc", 1, 2)
         source = Source(1, b"h" * 16, "CommitLog-7-1.log", 1)
-        encoded = [encoder.encode(RowChange(each.key or b"", (), "c", None, {}, 1, source)) for each in messages]
-        keys = [each[0] for each in encoded if each is not None]
+        encoded = [encoder.encode(RowChange(message.key or b"", (), "c", None, {}, 1, source)) for message in messages]
+        keys = [key[0] for key in encoded if key is not None]
         assert (len(keys), len(set(keys))) == (with_key, with_key), name

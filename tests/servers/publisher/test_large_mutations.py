@@ -93,7 +93,7 @@ def test_a_partition_of_many_rows_in_one_mutation(publisher: PublisherProcess, s
     publisher.start()
     session.execute(batch)
     found = rows(sent("large", "t", at_least(ROWS), SECONDS))
-    assert len({(each.message.segment, each.message.position) for each in found}) == 1
-    assert [each.message.index for each in found] == list(range(ROWS))
+    assert len({(raw_message.message.segment, raw_message.message.position) for raw_message in found}) == 1
+    assert [raw_message.message.index for raw_message in found] == list(range(ROWS))
     log.info("%d rows of %d bytes: at most %.1f MiB resident", ROWS, ROW_BYTES, publisher.most_memory_mib())
     assert publisher.stop() == 0

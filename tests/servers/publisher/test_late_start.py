@@ -95,7 +95,7 @@ def test_all_that_was_written_comes_out_and_writes_are_accepted_again(
                     time.sleep(0.2)
             if is_flushed:
                 node.nodetool("flush")
-            sent("late", "t", lambda found: {each.key for each in found} >= before, SECONDS)
+            sent("late", "t", lambda found: {raw_message.key for raw_message in found} >= before, SECONDS)
             eventually(lambda: "CDC-047" in publisher.log())
             alert, *_ = [json.loads(line) for line in publisher.log().splitlines() if "CDC-047" in line]
             assert alert["since"].startswith("before 20")

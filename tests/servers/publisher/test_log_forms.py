@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cassandra_storage.formats.commitlog.segment import CommitLogDescriptor
+    from cassandra_storage.formats.commitlog.descriptor import CommitLogDescriptor
     from dev.local_stack.servers.cassandra import CassandraNode
     from tests.support.publisher.sent import Sent
 
@@ -93,7 +93,7 @@ def value(number: int) -> str:
 
 
 def check(found: list[Sent], numbers: range) -> None:
-    updates = [each.update for each in found if each.update is not None]
+    updates = [raw_message.update for raw_message in found if raw_message.update is not None]
     values = Counter((update.partition_key, cell(update.rows[0], "v").value) for update in updates)
     assert values == Counter((int_value(number), value(number).encode()) for number in numbers)
 

@@ -92,7 +92,7 @@ def test_each_is_seen_to_fail(cluster: CassandraCluster, publisher: PublisherPro
     assert away == always | {("fail", "kafka", "")}
     assert findings(publisher, node__cdc_raw_directory=tmp_path / "none") == always | {("fail", "cdc_raw", "")}
     chosen = findings(publisher, publisher__include_tables="once.*,nothing.*")
-    assert chosen == {each for each in always if each[2] in {"", "once"}} | {("warn", "tables", "")}
+    assert chosen == {listed for listed in always if listed[2] in {"", "once"}} | {("warn", "tables", "")}
     main = next(node for node in cluster.nodes if not node.cdc_enabled)
     assert ("fail", "cdc_enabled", "") in findings(publisher, cassandra__contact_points=main.address)
     with small_disk(tmp_path / "disk", 4) as disk:

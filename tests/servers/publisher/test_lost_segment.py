@@ -71,7 +71,9 @@ def test_a_snapshot_brings_what_was_in_it(
                 file.index_path.unlink()
             insert(client, range(2 * ROWS, 3 * ROWS))
             publisher.start(publisher__snapshot="when_needed")
-            eventually(lambda: [each["state"] for each in publisher.status()["snapshots"]] == ["ended"], SECONDS)
+            eventually(
+                lambda: [snapshot["state"] for snapshot in publisher.status()["snapshots"]] == ["ended"], SECONDS
+            )
             assert "CDC-069" in publisher.log()
             Folded(settings, client, "ks", "t").check()
             eventually(lambda: publisher.status()["need_snapshot"] == [])

@@ -57,8 +57,8 @@ def beside(kafka_parts: dict[str, object], tmp_path: Path) -> Iterator[Callable[
         return made[-1]
 
     yield publisher
-    for each in made:
-        each.kill()
+    for node in made:
+        node.kill()
 
 
 def test_what_a_dead_node_had_logged_comes_out_once_it_is_back(
@@ -90,7 +90,7 @@ def test_what_a_dead_node_had_logged_comes_out_once_it_is_back(
     publisher.start()
     wanted = {int_value(number) for number in range(1, 50)}
     for name in ("stays", "dropped"):
-        sent("away", name, lambda found: {each.key for each in found} >= wanted, SECONDS)
+        sent("away", name, lambda found: {raw_message.key for raw_message in found} >= wanted, SECONDS)
     assert publisher.stop() == 0
     assert "CDC-04" not in publisher.log()
 
@@ -104,7 +104,7 @@ def test_a_node_in_the_place_of_another(
     *,
     is_same_host: bool,
 ) -> None:
-    """What the old node had logged and no publisher had sent is still in cdc_raw, and is sent too."""
+    """Segments of the old node that no publisher had sent are still in cdc_raw, and are sent too."""
     first, second = pair.nodes
     publisher = beside(second)
     with cql.connect([first.address], first.port) as client:
@@ -128,8 +128,8 @@ def test_a_node_in_the_place_of_another(
             publisher.settings["publisher.state_directory"] = tmp_path / "fresh"
         publisher.start()
         wanted = {int_value(number) for number in range(30)}
-        found = sent("away", "stays", lambda found: {each.key for each in found} >= wanted, SECONDS)
-    hosts = {each.key: each.message.host_id for each in rows(found)}
+        found = sent("away", "stays", lambda found: {raw_message.key for raw_message in found} >= wanted, SECONDS)
+    hosts = {row.key: row.message.host_id for row in rows(found)}
     assert hosts[int_value(0)] == (old.bytes if is_same_host else new.bytes)  # streamed, or read again
     assert hosts[int_value(29)] == new.bytes
     assert publisher.stop() == 0

@@ -56,10 +56,10 @@ def test_statements_come_out_as_updates_of_single_rows(
         f" INSERT INTO {table} (id, line, note) VALUES (2, 2, 'd'); APPLY BATCH"
     )
     found = rows(sent(fresh_keyspace, "orders", at_least(8)))
-    of_one = [each for each in found if each.key == int_value(1)]
-    kinds = [each.message.kind for each in of_one]
+    of_one = [raw_message for raw_message in found if raw_message.key == int_value(1)]
+    kinds = [raw_message.message.kind for raw_message in of_one]
     assert kinds == ["row", "static", "row", "row", "range_deletion", "partition_deletion"]
-    insert, static, update, delete, range_deletion, partition_deletion = [each.update for each in of_one]
+    insert, static, update, delete, range_deletion, partition_deletion = [raw_message.update for raw_message in of_one]
     assert insert is not None
     assert insert.rows[0].clustering == (int_value(1),)
     assert insert.rows[0].liveness.timestamp == 1001
@@ -81,13 +81,19 @@ def test_statements_come_out_as_updates_of_single_rows(
     assert range_deletion.range_tombstones[0].start.values == (int_value(5),)
     assert partition_deletion is not None
     assert partition_deletion.deletion.marked_for_delete_at == 1005
-    of_two = [each for each in found if each.key == int_value(2)]
-    assert [cell(each.update.rows[0], "note").value for each in of_two if each.update] == [b"c", b"d"]
-    assert [each.message.index for each in of_two] == [0, 1]
-    assert len({(each.message.segment, each.message.position) for each in of_two}) == 1
-    assert {each.partition for each in found} == {partition_for(int_value(1), 3), partition_for(int_value(2), 3)}
+    of_two = [raw_message for raw_message in found if raw_message.key == int_value(2)]
+    assert [cell(raw_message.update.rows[0], "note").value for raw_message in of_two if raw_message.update] == [
+        b"c",
+        b"d",
+    ]
+    assert [raw_message.message.index for raw_message in of_two] == [0, 1]
+    assert len({(raw_message.message.segment, raw_message.message.position) for raw_message in of_two}) == 1
+    assert {raw_message.partition for raw_message in found} == {
+        partition_for(int_value(1), 3),
+        partition_for(int_value(2), 3),
+    }
     host = cql.execute("SELECT host_id FROM system.local").one().host_id
-    assert {each.message.host_id for each in found} == {host.bytes}
+    assert {raw_message.message.host_id for raw_message in found} == {host.bytes}
     assert publisher.stop() == 0
 
 
@@ -104,13 +110,13 @@ def test_tables_made_altered_and_switched_on_while_it_runs(
     cql.execute(f"ALTER TABLE {fresh_keyspace}.made DROP gone")
     cql.execute(f"INSERT INTO {fresh_keyspace}.made (id, v) VALUES (4, 'd')")
     found = rows(sent(fresh_keyspace, "made", at_least(4)))
-    assert {each.key for each in found} == {int_value(number) for number in (1, 2, 3, 4)}
+    assert {raw_message.key for raw_message in found} == {int_value(number) for number in (1, 2, 3, 4)}
     cql.execute(f"CREATE TABLE {fresh_keyspace}.later (id int PRIMARY KEY, v text)")
     cql.execute(f"INSERT INTO {fresh_keyspace}.later (id, v) VALUES (1, 'no')")
     cql.execute(f"ALTER TABLE {fresh_keyspace}.later WITH cdc = true")
     cql.execute(f"INSERT INTO {fresh_keyspace}.later (id, v) VALUES (2, 'yes')")
     # The first row may come too, if both became durable in one sync.
-    sent(fresh_keyspace, "later", lambda found: any(each.key == int_value(2) for each in found))
+    sent(fresh_keyspace, "later", lambda found: any(raw_message.key == int_value(2) for raw_message in found))
     assert publisher.stop() == 0
 
 
@@ -146,8 +152,10 @@ def test_killed_again_and_again_it_loses_nothing(
             time.sleep(chance.uniform(0, 1.5))
             publisher.kill()
     publisher.start()
-    found = rows(sent(fresh_keyspace, "load", lambda sent: len({each.key for each in rows(sent)}) >= count))
-    times = Counter((each.message.segment, each.message.position, each.message.index) for each in found)
+    found = rows(sent(fresh_keyspace, "load", lambda sent: len({row.key for row in rows(sent)}) >= count))
+    times = Counter(
+        (raw_message.message.segment, raw_message.message.position, raw_message.message.index) for raw_message in found
+    )
     assert len(times) == count, f"seed {seed}"
     assert publisher.stop() == 0
 
@@ -174,8 +182,8 @@ def test_it_waits_for_a_kafka_that_answers_nothing(
     finally:
         kafka.resume()
     publisher.start()
-    found = rows(sent(fresh_keyspace, "waiting", lambda sent: len({each.key for each in rows(sent)}) >= 100))
-    assert {each.key for each in found} == {int_value(number) for number in range(100)}
+    found = rows(sent(fresh_keyspace, "waiting", lambda sent: len({row.key for row in rows(sent)}) >= 100))
+    assert {raw_message.key for raw_message in found} == {int_value(number) for number in range(100)}
     eventually(lambda: says(publisher, "messages") >= 99)
     assert says(publisher, "messages") <= in_flight
     assert publisher.stop() == 0
@@ -268,7 +276,7 @@ def test_a_watermark_passes_what_is_acknowledged_and_raw_topics_get_no_heartbeat
         return at is not None and at.clock > written * 1e6 and (watermark.segment, watermark.position) >= place
 
     eventually(lambda: any(map(has_passed, watermarks())))
-    assert {each.host_id for each in watermarks()} == {row.message.host_id}
+    assert {sent_watermark.host_id for sent_watermark in watermarks()} == {row.message.host_id}
     time.sleep(2)
     assert len(sent(fresh_keyspace, "quiet", at_least(1))) == 1
     assert publisher.stop() == 0

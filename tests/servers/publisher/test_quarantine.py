@@ -124,8 +124,10 @@ def test_at_its_limit_it_stops_and_goes_on_there_once_it_is_raised(
         assert (status, "CDC-049" in log, "Traceback" in log) == (4, True, False)
         assert publisher.command("quarantine", "ls")[1].splitlines()[-1] == f"{FIT} mutations quarantined"
     publisher.start()
-    found = by_key(sent(fresh_keyspace, "stays", lambda found: int_value(0) in {each.key for each in found}))
-    kinds = {key: {each.message.kind for each in found} for key, found in found.items()}
+    found = by_key(
+        sent(fresh_keyspace, "stays", lambda found: int_value(0) in {raw_message.key for raw_message in found})
+    )
+    kinds = {key: {raw_message.message.kind for raw_message in found} for key, found in found.items()}
     eventually(lambda: publisher.command("quarantine", "ls")[1].splitlines()[-1] == f"{BATCHES} mutations quarantined")
     assert kinds.pop(int_value(0)) == {"row"}
     assert all(kind == {"gap"} for kind in kinds.values())
@@ -134,7 +136,11 @@ def test_at_its_limit_it_stops_and_goes_on_there_once_it_is_raised(
     assert publisher.command("quarantine", "replay")[1].splitlines()[-1] == f"{BATCHES} of {BATCHES} mutations sent"
     wanted = {int_value(number) for number in range(1, BATCHES + 1)}
     for name in ("stays", "gone"):
-        sent(fresh_keyspace, name, lambda found: {each.key for each in found if each.update} >= wanted)
+        sent(
+            fresh_keyspace,
+            name,
+            lambda found: {raw_message.key for raw_message in found if raw_message.update} >= wanted,
+        )
 
 
 def write_to_an_unknown_table(publisher: PublisherProcess, cql: Session, keyspace: str, values: list[str]) -> Path:
@@ -156,6 +162,6 @@ def write_to_an_unknown_table(publisher: PublisherProcess, cql: Session, keyspac
 
 def by_key(found: list[Sent]) -> dict[bytes, list[Sent]]:
     result: dict[bytes, list[Sent]] = {}
-    for each in rows(found):
-        result.setdefault(each.key or b"", []).append(each)
+    for row in rows(found):
+        result.setdefault(row.key or b"", []).append(row)
     return result

@@ -55,10 +55,10 @@ def test_a_pattern_that_matches_nothing_is_reported() -> None:
         "shop.order",
         "x.*",
     ]
-    finding = next(each for each in apply_rules(WELL) if each.check == "tables")
+    finding = next(finding for finding in apply_rules(WELL) if finding.check == "tables")
     assert finding == Finding("tables", Severity.OK, "1 tables with cdc = true are published.")
     facts = replace(WELL, excluded_tables=["shop.log"], unmatched_patterns=["x.*"])
-    excluded, unmatched = (each for each in apply_rules(facts) if each.check == "tables")
+    excluded, unmatched = (finding for finding in apply_rules(facts) if finding.check == "tables")
     assert excluded.severity is Severity.OK
     assert excluded.message.endswith("excluded by the settings: shop.log.")
     assert unmatched.severity is Severity.WARN

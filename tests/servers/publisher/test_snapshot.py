@@ -66,7 +66,7 @@ def fold(
 
 
 def shown(publisher: PublisherProcess) -> list[tuple[str, str]]:
-    return [(each["table"], each["state"]) for each in publisher.status()["snapshots"]]
+    return [(snapshot["table"], snapshot["state"]) for snapshot in publisher.status()["snapshots"]]
 
 
 def test_a_snapshot_under_writes_and_a_kill_gives_what_select_shows(
@@ -106,7 +106,7 @@ def test_a_snapshot_under_writes_and_a_kill_gives_what_select_shows(
     assert fresh_keyspace not in cassandra.nodes[0].nodetool("listsnapshots")
     folded = fold("t")
     folded.check()
-    snapshot = Counter((each["op"], each["source"].get("snapshot")) for each in folded.changes())
+    snapshot = Counter((change["op"], change["source"].get("snapshot")) for change in folded.changes())
     assert {snapshot_of for op, snapshot_of in snapshot if op == "r"} == {"true"}, snapshot
     assert snapshot["r", "true"] > PARTITIONS
     eventually(lambda: (found := records.read(table)) is not None and found.is_mark_cleared)
@@ -170,11 +170,13 @@ def test_two_nodes_take_one_snapshot_together(
             status, said = publishers[0].command("snapshot", "two.t")
             assert status == 0, said
             assert "the publishers of 1 more" in said
-            eventually(lambda: all((each := one.read("two.t")) and each.is_mark_cleared for one in records), SECONDS)
+            eventually(
+                lambda: all((record := one.read("two.t")) and record.is_mark_cleared for one in records), SECONDS
+            )
             found = [one.read("two.t") for one in records]
-            assert len({each.snapshot for each in found if each}) == 1
-            assert sum(each.rows for each in found if each) == 300
-            assert all(each.rows > 0 for each in found if each)
+            assert len({record.snapshot for record in found if record}) == 1
+            assert sum(record.rows for record in found if record) == 300
+            assert all(record.rows > 0 for record in found if record)
             kafka_settings = KafkaSettings(
                 bootstrap_servers=kafka.bootstrap_servers, topic_prefix=topic_prefix, raw_partitions=3
             )
@@ -209,7 +211,7 @@ def given_up_at_once(publisher: PublisherProcess, records: Records) -> UUID:
         assert status == 0, said
     begun = records.read("both.t")
     assert begun is not None
-    eventually(lambda: bool((each := records.read("both.t")) and each.is_final), SECONDS)
+    eventually(lambda: bool((record := records.read("both.t")) and record.is_final), SECONDS)
     return begun.snapshot
 
 
@@ -221,7 +223,7 @@ def rows_sent(publishers: list[PublisherProcess], records: list[Records], *optio
     assert begun is not None
 
     def parts() -> list[Record]:
-        return [each for one in records if (each := one.read("both.t")) and each.snapshot == begun.snapshot]
+        return [record for one in records if (record := one.read("both.t")) and record.snapshot == begun.snapshot]
 
-    eventually(lambda: [each.phase for each in parts()] == ["ended"] * len(records), SECONDS)
-    return [each.rows for each in parts()]
+    eventually(lambda: [part.phase for part in parts()] == ["ended"] * len(records), SECONDS)
+    return [part.rows for part in parts()]

@@ -107,9 +107,9 @@ def test_writes_go_on_and_all_comes_out(
     fastest = drain(publisher, most["spool_segments"] - 3)
     publisher.kill()
     publisher.start()
-    found = sent("filled", "t", lambda messages: {each.key for each in messages} >= KEYS, SECONDS)
+    found = sent("filled", "t", lambda messages: {message.key for message in messages} >= KEYS, SECONDS)
     check_empty(publisher, spool_directory)
-    rows = [each for each in found if each.message.kind == "row"]
+    rows = [raw_message for raw_message in found if raw_message.message.kind == "row"]
     log.info("%d rows written, %d messages", WRITES, len(rows))
     since_saved = 2 * SAVE_SECONDS * fastest
     assert len(rows) <= WRITES + QUEUED + since_saved
@@ -155,10 +155,10 @@ def test_started_again_while_kafka_is_away(
         kafka.start()
     log.info("most in cdc_raw: %.1f MiB, in the spool: %.1f MiB", most["used"] / MIB, most["spool_bytes"] / MIB)
     publisher.wait_for('"ready"', started_at)
-    found = sent("filled", "t", lambda messages: {each.key for each in messages} >= KEYS, SECONDS)
+    found = sent("filled", "t", lambda messages: {message.key for message in messages} >= KEYS, SECONDS)
     check_empty(publisher, tmp_path / "state" / "spool")
     assert status(publisher)["waiting"] == ""
-    assert len([each for each in found if each.message.kind == "row"]) == 1 + WRITES
+    assert len([raw_message for raw_message in found if raw_message.message.kind == "row"]) == 1 + WRITES
     assert "Traceback" not in publisher.log()
     assert publisher.stop() == 0
 

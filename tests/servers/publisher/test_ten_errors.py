@@ -99,7 +99,7 @@ class Load:
 
 
 class Reader:
-    """What raw topics have, from their beginnings."""
+    """Reads raw topics from their beginnings."""
 
     def __init__(self, kafka: KafkaBroker, prefix: str, keyspace: str) -> None:
         self._servers = kafka.bootstrap_servers
@@ -129,7 +129,7 @@ class Reader:
         return found
 
     def has(self, table: str, keys: set[int]) -> bool:
-        """Whether the topic has rows with all these ids."""
+        """Return whether the topic has rows with all these ids."""
         return self.read(table).keys() >= keys
 
     def p99(self, tables: list[str], since: float, until: float) -> float:

@@ -125,7 +125,7 @@ def test_names_that_are_not_text_are_refused_by_name(
             schema.refresh()
         assert ("ks.made" in schema.refusals()) == is_refused
         assert (schema.current_tables() == []) == is_refused
-        [table] = [each for each in schema.tables.values() if each.qualified_name == "ks.made"]
+        [table] = [known for known in schema.tables.values() if known.qualified_name == "ks.made"]
         [mutation] = mutations_of(node, table.id.bytes)
         if is_refused:
             with pytest.raises(UnknownColumnError):

@@ -1,4 +1,4 @@
-"""What a publisher sends of a table that is truncated or dropped, of real nodes."""
+"""The publisher sends truncations and drops of real nodes' tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def hand_over(node: CassandraNode, client: CqlClient) -> None:
 
 
 def kept(sent: list[Sent]) -> set[bytes | None]:
-    """What is left of the table: a truncation deletes all, and what its log has up to its place does not count, nor
+    """Return what is left of the table. A truncation deletes all: what its log has up to its place does not count, nor
     what comes before the message that all follows.
     """
     rows: dict[tuple[int, bytes | None], None] = {}
@@ -65,7 +65,7 @@ def kept(sent: list[Sent]) -> set[bytes | None]:
         place = message.segment, message.position
         if message.kind in raw.TRUNCATION_KINDS:
             ends[partition] = (2**62, 0) if message.kind == "truncate" else place
-            rows = {each: None for each in rows if each[0] != partition}
+            rows = {row: None for row in rows if row[0] != partition}
         elif message.kind == "row" and place > ends.get(partition, (0, 0)):
             rows[partition, key] = None
     return {key for _, key in rows}
@@ -73,7 +73,7 @@ def kept(sent: list[Sent]) -> set[bytes | None]:
 
 def ends(sent: list[Sent], kind: str) -> list[int]:
     """Return the raw partitions that messages of this kind are in, sorted."""
-    return sorted(each.partition for each in sent if each.message.kind == kind)
+    return sorted(raw_message.partition for raw_message in sent if raw_message.message.kind == kind)
 
 
 @pytest.mark.parametrize("is_stopped", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
@@ -112,16 +112,18 @@ def test_what_is_left_of_a_truncated_and_dropped_table(
             expected = {int_value(row["k"]) for row in client.execute("SELECT k FROM ks.t")}
             assert expected >= set(map(int_value, AFTER))
             last = int_value(AFTER[-1])
-            found = sent("ks", "t", lambda found: last in {each.key for each in found} and kept(found) == expected)
+            found = sent(
+                "ks", "t", lambda found: last in {raw_message.key for raw_message in found} and kept(found) == expected
+            )
             announced = ends(found, "truncate")
             # It may be settled before the publisher starts, or before 3.11 hands over the log.
             assert announced in [[], list(range(RAW_PARTITIONS))]
             assert announced or is_stopped or is_old(node)
             assert ends(found, "truncated") == list(range(RAW_PARTITIONS))
             [place] = {
-                (each.message.segment, each.message.position)
-                for each in found
-                if each.message.kind in {"truncate", "truncated"}
+                (raw_message.message.segment, raw_message.message.position)
+                for raw_message in found
+                if raw_message.message.kind in {"truncate", "truncated"}
             }
             assert place > (0, 0)
             client.execute("DROP TABLE ks.t")

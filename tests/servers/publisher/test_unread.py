@@ -1,4 +1,4 @@
-"""What a consumer group has not read, asked of a real Kafka."""
+"""A real Kafka says what a consumer group has not read."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ def going_on(cql: Session, keyspace: str, sent: SentBy) -> Iterator[None]:
     cql.execute(f"INSERT INTO {keyspace}.good (id) VALUES ({number})")
     yield
     cql.execute(f"INSERT INTO {keyspace}.good (id) VALUES ({number + 1})")
-    wanted = {int_value(each) for each in range(number + 2)}
-    sent(keyspace, "good", lambda found: {each.key for each in rows(found)} >= wanted)
+    wanted = {int_value(key) for key in range(number + 2)}
+    sent(keyspace, "good", lambda found: {row.key for row in rows(found)} >= wanted)
 
 
 def waits(publisher: PublisherProcess, words: str) -> None:

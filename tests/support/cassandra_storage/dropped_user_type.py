@@ -63,7 +63,7 @@ def insert(
     deletion = DeletionTime(timestamp - 1, timestamp // 1_000_000)
     names = {column.name for column in table.regular_columns}
     columns: dict[str, ColumnData] = {"a": Cell(timestamp, b"\0\0\0\7")} if "a" in names else {}
-    columns |= {name: Cell(timestamp, each) for name, each in (more or {}).items()}
+    columns |= {name: Cell(timestamp, value) for name, value in (more or {}).items()}
     if fields:
         cells = (Cell(timestamp, field, path=place.to_bytes(2, "big")) for place, field in enumerate(fields))
         columns["u"] = ComplexColumnData(deletion, tuple(cells))
@@ -72,7 +72,12 @@ def insert(
     if elements is not None:
         written = (Cell(timestamp, text.encode(), path=key.to_bytes(4, "big")) for key, text in elements.items())
         columns["v"] = ComplexColumnData(deletion, tuple(written))
-    used = replace(table, regular_columns=tuple(each for each in table.regular_columns if each.name in columns))
+    used = replace(
+        table,
+        regular_columns=tuple(
+            regular_column for regular_column in table.regular_columns if regular_column.name in columns
+        ),
+    )
     stats = EncodingStats(timestamp - 1, timestamp // 1_000_000, 0)
     header = SerializationHeader.of_table(used, stats, VERSION_3014)
     start = table.id.bytes + write_sized(b"\0\0\0\1") + b"\x10" + write_stats(header.stats)
@@ -82,4 +87,4 @@ def insert(
 
 def joined(*mutations: bytes) -> bytes:
     """One mutation of the updates of several."""
-    return write_int(len(mutations)) + b"".join(each[1:] for each in mutations)
+    return write_int(len(mutations)) + b"".join(mutation[1:] for mutation in mutations)

@@ -1,4 +1,4 @@
-"""What SELECT shows after some updates: the plainest fold, for comparing with a real server."""
+"""Computes what SELECT shows after some updates: the plainest fold, for comparing with a real server."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from cassandra_storage.formats.rows.deletion import (
 from cassandra_storage.formats.rows.row import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import Marker, Unfiltered
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from cassandra_storage.formats.sstable.reader import Partition
 from cassandra_storage.formats.types.counter import Shard, ShardKind, shards
 from cassandra_storage.formats.types.marshal import MapType, NativeType
@@ -80,7 +80,7 @@ Range: TypeAlias = "tuple[Order, Order, DeletionTime]"
 
 
 class MemorySource:
-    """A sstable_merge.Source."""
+    """A sstable_merge.SSTableInput."""
 
     def __init__(self, content: list[tuple[Partition, list[Unfiltered]]], first_token: int = MINIMUM) -> None:
         self.content = content
@@ -283,7 +283,11 @@ def expected(case: Case) -> list[Expected]:
     """The merge of all, by rules that look at everything at once."""
     keys = {partition.key for content in case.sources for partition, _ in content}
     merged = [_partition(case, key) for key in sorted(keys, key=lambda key: (token(key), key))]
-    return [each for each in merged if each.rows or each.ranges or each.static_row or each.deletion != LIVE]
+    return [
+        partition
+        for partition in merged
+        if partition.rows or partition.ranges or partition.static_row or partition.deletion != LIVE
+    ]
 
 
 def _partition(case: Case, key: bytes) -> Expected:
@@ -297,7 +301,7 @@ def _partition(case: Case, key: bytes) -> Expected:
     deletion = _largest(partition.deletion for partition, _ in found)
     merger = RowMerger({column.name: column for column in table.columns}, is_counter=table.is_counter)
     statics = [partition.static_row for partition, _ in found if partition.static_row is not None]
-    ranges = [each for _, unfiltereds in found for each in _ranges(unfiltereds)]
+    ranges = [range_ for _, unfiltereds in found for range_ in _ranges(unfiltereds)]
     rows: dict[Clustering, list[Row]] = {}
     for _, unfiltereds in found:
         for one in unfiltereds:
@@ -305,7 +309,7 @@ def _partition(case: Case, key: bytes) -> Expected:
                 rows.setdefault(one.clustering, []).append(one)
     merged = []
     for clustering in sorted(rows, key=order):
-        covering = [each for start, end, each in ranges if start < order(clustering) < end]
+        covering = [of_range for start, end, of_range in ranges if start < order(clustering) < end]
         merged.append(_purged(case, merger.merge(rows[clustering], _largest([deletion, *covering]))))
     static = _purged(case, merger.merge(statics, deletion)) if statics else None
     return Expected(
@@ -317,17 +321,17 @@ def _partition(case: Case, key: bytes) -> Expected:
     )
 
 
-def place_in(case: Case, whole: list[Expected], rng: random.Random) -> Place:
+def place_in(case: Case, whole: list[Expected], rng: random.Random) -> MergePosition:
     """Return a place at one of the partitions, or at any clustering in it."""
     key = rng.choice(whole).key
-    place = Place(token(key), key)
+    place = MergePosition(token(key), key)
     if not case.table.clustering or rng.random() < 0.2:
         return place
     return place._replace(clustering=CaseMaker(rng).values(case.table, len(case.table.clustering)))
 
 
-def after(whole: list[Expected], place: Place) -> list[Expected]:
-    """What of it comes after the place: ranges do if they end there, with their own starts."""
+def after(whole: list[Expected], place: MergePosition) -> list[Expected]:
+    """Return what comes after the place. Ranges do if they end there, with their own starts."""
     found = []
     for one in whole:
         here = (token(one.key), one.key)
@@ -335,7 +339,7 @@ def after(whole: list[Expected], place: Place) -> list[Expected]:
         if place.clustering is not None and here == place[:2]:
             at = order(place.clustering)
             rows = [row for row in one.rows if order(row.clustering) > at]
-            left = one._replace(rows=rows, ranges=[each for each in one.ranges if each[1] > at])
+            left = one._replace(rows=rows, ranges=[range_ for range_ in one.ranges if range_[1] > at])
         elif here <= place[:2]:
             continue
         if left.rows or left.ranges or left.static_row or left.deletion != LIVE:
@@ -360,8 +364,8 @@ def _ranges(unfiltereds: list[Unfiltered]) -> Iterator[Range]:
 
 def _merged_ranges(case: Case, partition: DeletionTime, ranges: list[Range]) -> list[Range]:
     found: list[Range] = []
-    for start, end in pairwise(sorted({place for each in ranges for place in each[:2]})):
-        largest = _largest(each for first, last, each in ranges if first <= start and end <= last)
+    for start, end in pairwise(sorted({place for range_ in ranges for place in range_[:2]})):
+        largest = _largest(of_range for first, last, of_range in ranges if first <= start and end <= last)
         if not largest.supersedes(partition) or case.purge.purges(*largest):
             continue
         if found and found[-1][1:] == (start, largest):
@@ -385,7 +389,7 @@ def _purged(case: Case, row: Row) -> Row:
             if cell is not None:
                 columns[name] = cell
             continue
-        cells = tuple(cell for cell in (_purged_cell(case, each) for each in data.cells) if cell is not None)
+        cells = tuple(cell for cell in (_purged_cell(case, whole) for whole in data.cells) if cell is not None)
         of_column = LIVE if data.deletion != LIVE and purge.purges(*data.deletion) else data.deletion
         if cells or of_column != LIVE:
             columns[name] = ComplexColumnData(of_column, cells)
@@ -401,13 +405,14 @@ def _purged_cell(case: Case, cell: Cell) -> Cell | None:
 
 def _remote(cell: Cell) -> Cell:
     remote = [
-        each._replace(kind=ShardKind.REMOTE) if each.kind is ShardKind.LOCAL else each for each in shards(cell.value)
+        shard._replace(kind=ShardKind.REMOTE) if shard.kind is ShardKind.LOCAL else shard
+        for shard in shards(cell.value)
     ]
     return cell._replace(value=context(remote))
 
 
 def _purged_tombstone(case: Case, cell: Cell) -> Cell | None:
-    """What a purge leaves of a tombstone or of a cell that has expired."""
+    """Return what a purge leaves of a tombstone or of a cell that has expired."""
     purges = case.purge.purges
     if purges(cell.timestamp, cell.local_deletion_time):
         return None

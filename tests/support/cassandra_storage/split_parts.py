@@ -1,4 +1,4 @@
-"""What the parts of a split update must be."""
+"""Checks the parts of a split update."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def header_of(update: bytes, table: TableMetadata, version: int) -> Serializatio
 
 
 def is_rewritten(part: SingleRowUpdate, table: TableMetadata, version: int) -> bool:
-    """Whether a row or static part's row, read and written again, gives the same bytes. 5.0 writes its own mark of no
-    deletion also into version 12.
+    """Return whether a row or static part's row, read and written again, gives the same bytes. 5.0 writes its own mark
+    of no deletion also into version 12.
     """
     read, _ = read_partition_update(part.update, 0, version, {table.id.bytes: table})
     row = read.static_row if part.kind == "static" else read.rows[0]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cassandra_storage.formats.primitives.token_ranges import Span
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from cdc_common.messages import tables
 from publisher import state_files
 from publisher.inflight import PendingPosition
@@ -48,7 +48,7 @@ RECORD = Record(
     flushed_to=(SEGMENT, 4096),
     flushed_at=1.5,
     truncated_at=7,
-    place=Place(-42, KEY, (int_bytes(1), None)),
+    place=MergePosition(-42, KEY, (int_bytes(1), None)),
     started=WRITTEN_US,
     rows=10,
     bytes=2000,

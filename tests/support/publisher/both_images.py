@@ -13,7 +13,7 @@ from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.primitives.murmur3 import decorated_token
 from cassandra_storage.formats.primitives.token_ranges import MAXIMUM, MINIMUM, WHOLE_RING, spans
 from cassandra_storage.formats.rows.header import EncodingStats, SerializationHeader
-from cassandra_storage.formats.sstable.merge import Place, merge_sources
+from cassandra_storage.formats.sstable.merge import MergePosition, merge_inputs
 from cassandra_storage.formats.sstable.reader import SSTableReader
 from cassandra_storage.formats.sstable.versions import BIG, SSTableFormat, sstable_format
 from cdc_common.messages import raw, tables
@@ -50,16 +50,19 @@ BATCH_BYTES, BATCH_STEPS = 1 << 18, 50_000
 
 
 class Images(NamedTuple):
-    """What was sent: (key, encoded message) of each, the number of units, partitions and bytes, how it ended, and the
-    places that were recorded, with the number of messages before each. `native`: messages that the core made.
-    """
+    """The messages of a snapshot, as they were sent, and its progress."""
 
+    # (key, encoded message) of each
     messages: list[tuple[bytes, bytes]]
+    # the number of units
     rows: int
     partitions: int
     size: int
+    # how it ended
     error: str
-    places: list[tuple[Place, int]]
+    # the places that were recorded, with the number of messages before each
+    places: list[tuple[MergePosition, int]]
+    # messages that the core made
     native: int
 
 
@@ -71,7 +74,7 @@ class MemoryOutput:
         self.native = 0
 
     def send(self, unit: list[OutgoingMessage], pending: PendingMessages) -> int:  # noqa: ARG002
-        encoded = [(each.partition_key, raw.encode(each.message, SCHEMA_ID)) for each in unit]
+        encoded = [(outgoing.partition_key, raw.encode(outgoing.message, SCHEMA_ID)) for outgoing in unit]
         self.messages += encoded
         return sum(len(value) for _, value in encoded)
 
@@ -91,14 +94,14 @@ def run(
     *,
     native: bool,
     ranges: Sequence[TokenRange] = WHOLE_RING,
-    after: Place | None = None,
+    after: MergePosition | None = None,
     batch: tuple[int, int] = (BATCH_BYTES, BATCH_STEPS),
 ) -> Images:
     """batch: bytes and steps of a batch of the core's."""
     table = PublishedTable(sstables.table, sstables.table.id.bytes, tables.digest(tables.canonical(sstables.table)))
     output = MemoryOutput()
     images = RowImages(table, ORIGIN)
-    places: list[tuple[Place, int]] = []
+    places: list[tuple[MergePosition, int]] = []
 
     def report(_: object) -> None:
         if sender.place is not None and sender.place != after:
@@ -124,7 +127,7 @@ def check_same(
     purger: Purger,
     *,
     ranges: Sequence[TokenRange] = WHOLE_RING,
-    after: Place | None = None,
+    after: MergePosition | None = None,
     batch: tuple[int, int] = (BATCH_BYTES, BATCH_STEPS),
 ) -> tuple[Images, Images]:
     """(by the Python code alone, with the core), which are the same except for the places. Of damaged SSTables the same
@@ -170,13 +173,15 @@ class MemoryTable:
         self.sstables = list(sstables)
 
     def merged(
-        self, purger: Purger, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None
+        self, purger: Purger, ranges: Iterable[TokenRange] = WHOLE_RING, after: MergePosition | None = None
     ) -> Generator[MergedPartition, None, None]:
-        yield from merge_sources(self.table, self.sources(ranges, after), purger, after)
+        yield from merge_inputs(self.table, self.inputs(ranges, after), purger, after)
 
-    def sources(self, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None) -> list[MemorySource]:
+    def inputs(
+        self, ranges: Iterable[TokenRange] = WHOLE_RING, after: MergePosition | None = None
+    ) -> list[MemorySource]:
         wanted = spans(ranges, MINIMUM if after is None else after.token)
-        return [MemorySource(each) for each in self.sstables] if wanted else []
+        return [MemorySource(sstable) for sstable in self.sstables] if wanted else []
 
 
 class MemorySource:
@@ -224,9 +229,9 @@ def in_memory(case: Case, rng: random.Random) -> MemoryTable:
         header = SerializationHeader.of_table(case.table, stats, form.rows.version)
         data = b"".join(
             sstable_builder.partition(
-                each.key, unfiltereds, header, form, deletion=each.deletion, static_row=each.static_row
+                partition.key, unfiltereds, header, form, deletion=partition.deletion, static_row=partition.static_row
             )
-            for each, unfiltereds in content
+            for partition, unfiltereds in content
         )
         made.append(MemorySSTable(data, header, form, rng.choice((7, 100, 10_000))))
     return MemoryTable(case.table, made)
@@ -235,10 +240,13 @@ def in_memory(case: Case, rng: random.Random) -> MemoryTable:
 def damaged(table: MemoryTable, rng: random.Random) -> MemoryTable:
     """Return the table with damage to one of its SSTables. Their headers are sound."""
     at = rng.randrange(len(table.sstables))
-    others = [each.data for each in table.sstables]
+    others = [sstable.data for sstable in table.sstables]
     data = mutated(rng, others[at], others)
     length = rng.choice((None, None, None, max(len(data), len(others[at]))))
     return MemoryTable(
         table.table,
-        [each._replace(data=data, length=length) if i == at else each for i, each in enumerate(table.sstables)],
+        [
+            sstable._replace(data=data, length=length) if i == at else sstable
+            for i, sstable in enumerate(table.sstables)
+        ],
     )

@@ -91,8 +91,8 @@ class Comparison:
             self._same("filler's write", None, decoded.filler_written_at)
             excluded += decoded.excluded_updates
             sent += [
-                (topic_of(each.table.id), each.partition_key, raw.encode(each.message, SCHEMA_ID))
-                for each in decoded.messages
+                (topic_of(message.table.id), message.partition_key, raw.encode(message.message, SCHEMA_ID))
+                for message in decoded.messages
             ]
         self._same("end", event.end_position, here)
         self._same("excluded updates", batch.excluded_updates, excluded)

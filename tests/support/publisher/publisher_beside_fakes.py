@@ -113,8 +113,8 @@ class FakeKafka:
             self.poll(0)
 
     def take_refusals(self, topic: str = "") -> list[Refusal]:
-        found = [each for each in self._refusals if topic in {"", each.topic}]
-        self._refusals = [each for each in self._refusals if each not in found]
+        found = [refusal for refusal in self._refusals if topic in {"", refusal.topic}]
+        self._refusals = [refusal for refusal in self._refusals if refusal not in found]
         return found
 
     def refresh_metadata(self, topic: str) -> None: ...
@@ -157,7 +157,7 @@ class FakeKafka:
     def places(self, topic: str) -> list[tuple[int, int]]:
         """The places in the log of the rows that were delivered, in order, each once."""
         messages = map(raw.decode, self.delivered.get(topic, ()))
-        return list(dict.fromkeys((each.segment, each.position) for each in messages if each.kind == "row"))
+        return list(dict.fromkeys((message.segment, message.position) for message in messages if message.kind == "row"))
 
 
 class FakeRegistry:

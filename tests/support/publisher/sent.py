@@ -1,4 +1,4 @@
-"""What a publisher has sent, decoded."""
+"""Decodes the messages that a publisher has sent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def int_value(number: int) -> bytes:
 
 
 def rows(sent: list[Sent]) -> list[Sent]:
-    return [each for each in sent if each.message.kind != "heartbeat"]
+    return [raw_message for raw_message in sent if raw_message.message.kind != "heartbeat"]
 
 
 def at_least(count: int) -> Callable[[list[Sent]], bool]:

@@ -131,7 +131,7 @@ class Beside:
 
     def replica_counts(self, _keyspace: str, address: str) -> list[tuple[TokenRange, int]]:
         assert address == "10.0.0.1"
-        return [(each, self.replicas) for each in self.ranges]
+        return [(token_range, self.replicas) for token_range in self.ranges]
 
     # the link
 
@@ -175,17 +175,17 @@ class Beside:
 
     def send_and_wait(self, table: PublishedTable, messages: Sequence[OutgoingMessage]) -> None:
         assert table is self.table
-        for each in messages:
-            step = repairs.decode_step(each.message.update)
-            assert each.message.kind == ("reset" if step.state == "running" else "reset_end")
-            self.note(f"{step.state} {each.partition_key.hex()}")
+        for message in messages:
+            step = repairs.decode_step(message.message.update)
+            assert message.message.kind == ("reset" if step.state == "running" else "reset_end")
+            self.note(f"{step.state} {message.partition_key.hex()}")
             self.steps.append(step)
 
     def send(self, _raw_topic: RawTopic, unit: list[OutgoingMessage], _pending: PendingMessages) -> int:
         self.note("unit")
-        self.epochs |= {each.message.truncation_epoch for each in unit}
-        self.files |= {each.message.file for each in unit}
-        self.rows += [(each.partition_key, each.message.update) for each in unit]
+        self.epochs |= {outgoing.message.truncation_epoch for outgoing in unit}
+        self.files |= {outgoing.message.file for outgoing in unit}
+        self.rows += [(outgoing.partition_key, outgoing.message.update) for outgoing in unit]
         return 1
 
     def send_batch(self, _topics: tuple[str, ...], batch: Batch, _pending: PendingMessages) -> None:

@@ -9,7 +9,7 @@ from cdc_common.node.snapshot_rows import SnapshotRows
 from publisher.settings import PublisherSettings, Settings
 from publisher.snapshot.state.cluster import SnapshotGroup, tell_hosts
 from publisher.snapshot.state.records import Record, Records
-from publisher.snapshot.supervisor import FOLLOW_SECONDS, Supervisor
+from publisher.snapshot.supervisor import BEGIN_SECONDS, Supervisor
 from publisher.tables.published_table import PublishedTable
 from tests.support.materializer.table_writes import MIXED
 
@@ -78,13 +78,13 @@ class Host:
         self.workers: list[Worker] = []
         self._rows = SnapshotRows(rows.read, rows.write, "cdc_filler")
         self._host_id = host_id
-        self.together = SnapshotGroup(self._rows, self.records, host_id)
-        self.supervisor = Supervisor(Settings(publisher=own), self.records, self.together, lambda: hosts or (host_id,))
+        self.group = SnapshotGroup(self._rows, self.records, host_id)
+        self.supervisor = Supervisor(Settings(publisher=own), self.records, self.group, lambda: hosts or (host_id,))
         self.now = 100.0
 
-    def follow(self, table: PublishedTable = TABLE) -> Record | None:
-        self.now += FOLLOW_SECONDS
-        self.supervisor.follow([table], self.now)
+    def begin_due(self, table: PublishedTable = TABLE) -> Record | None:
+        self.now += BEGIN_SECONDS
+        self.supervisor.begin_due([table], self.now)
         return self.records.read(NAME)
 
     def serve(self, percent: float = 0.0) -> None:
@@ -103,3 +103,9 @@ class Host:
         record = self.records.read(NAME)
         assert record is not None
         self.records.write(record.moved(phase=phase))
+
+
+def worker_of(host: Host) -> Worker:
+    worker = host.supervisor._worker
+    assert isinstance(worker, Worker)
+    return worker

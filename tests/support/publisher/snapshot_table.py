@@ -36,7 +36,7 @@ class Folded:
         self._name = keyspace, table
 
     def read(self) -> None:
-        """What is there now, and a little longer."""
+        """Read what is there now, and a little longer."""
         rounds = iter(range(4))
         self.history.add(self._topic.changes(lambda _: next(rounds, None) is None))
 
@@ -45,8 +45,8 @@ class Folded:
         return compare(self._client, self.history, [self._name]).differences
 
     def changes(self) -> Iterator[dict[str, Any]]:
-        for each in self.history.changes.values():
-            for change in each:
+        for changes in self.history.changes.values():
+            for change in changes:
                 assert change.value is not None
                 yield change.value
 

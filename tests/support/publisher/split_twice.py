@@ -90,8 +90,8 @@ class SplitTwice:
         except FormatError:
             return None
         return [
-            (self._places[each.table.id], each.partition_key, raw.encode(each.message, SCHEMA_ID))
-            for each in decoded.messages
+            (self._places[message.table.id], message.partition_key, raw.encode(message.message, SCHEMA_ID))
+            for message in decoded.messages
         ]
 
     def check_taken(self, mutation: bytes, position: int = 1000) -> Sent:
@@ -102,7 +102,7 @@ class SplitTwice:
         return expected
 
     def check_any(self, mutation: bytes, position: int = 1000) -> bool:
-        """Whether the core takes the mutation: then it makes what the Python code makes."""
+        """Return whether the core takes the mutation: then it makes what the Python code makes."""
         taken = self.core.split(mutation, position)
         if taken is None:
             return False

@@ -1,4 +1,6 @@
-"""What an operator may do to a topic: delete it, change its settings, take rights on it away and give them back."""
+"""Does to a topic what an operator may do: deletes it, changes its settings, takes rights on it away, and gives them
+back.
+"""
 
 from __future__ import annotations
 

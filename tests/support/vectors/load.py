@@ -9,13 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from cassandra_storage.formats.commitlog.segment import (
-    CdcIndex,
-    CommitLogEntry,
-    SegmentReader,
-    index_file_name,
-    parse_cdc_index,
-)
+from cassandra_storage.formats.commitlog.descriptor import CdcIndex, index_file_name, parse_cdc_index
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader
 from cassandra_storage.formats.schema.schema_rows import tables_from_rows
 from cassandra_storage.formats.schema.tables import TableMetadata
 from dev.local_stack.process.paths import project_root

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.formats.commitlog.segment import index_file_name
+from cassandra_storage.formats.commitlog.descriptor import index_file_name
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.encryption import make_keystore
 from publisher.tables.node_schema import NodeSchema

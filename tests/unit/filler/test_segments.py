@@ -1,4 +1,4 @@
-"""How full a segment is, from its sync markers alone: real segments, growing and complete."""
+"""The fill level of a segment is known from its sync markers alone: real segments, growing and complete."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_empty_folder_has_none_and_a_missing_one_is_an_error(tmp_path: Path) 
 
 
 def test_a_segment_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for a user without the right; root has it."""
+    """The error is raised by hand, as root may read everything."""
 
     def refuse(path: Path, *_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))

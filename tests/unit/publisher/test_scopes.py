@@ -1,4 +1,4 @@
-"""What stops at each error: one table, one mutation, or the publisher; the scopes are those of the error reference."""
+"""Each error stops one table, one mutation, or the publisher: the scopes are those of the error reference."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.support.vectors.load import FOLDER, VERSIONS, Vectors, load
 
 
 class CdcRaw(NamedTuple):
-    """What a real node left in its cdc_raw, and what is known of it. The folder is read only: copy what you change."""
+    """The cdc_raw that a real node left, and what is known of it. The folder is read only: copy what you change."""
 
     folder: Path
     vectors: Vectors

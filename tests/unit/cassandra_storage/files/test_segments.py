@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.files.segments import OpenSegment, list_segments, read_descriptor_of, read_segment
-from cassandra_storage.formats.commitlog.segment import CdcIndex, CommitLogEntry, CorruptEntry
+from cassandra_storage.formats.commitlog.descriptor import CdcIndex
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, CorruptEntry
 from cassandra_storage.formats.errors import FormatError, UnsupportedError
 from tests.support.cassandra_storage.files.coded import CODECS, FORMS, Form
 from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, descriptor, segment

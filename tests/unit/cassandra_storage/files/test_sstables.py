@@ -57,7 +57,7 @@ def plain_one() -> tuple[SSTableFile, TableMetadata]:
 def read(file: SSTableFile, table: TableMetadata | None) -> int:
     """The number of rows."""
     with SSTable(file, table) as sstable:
-        return sum(1 for _ in sstable.partitions() for each in sstable.rows() if isinstance(each, Row))
+        return sum(1 for _ in sstable.partitions() for row in sstable.rows() if isinstance(row, Row))
 
 
 def test_rows_are_those_that_cassandra_reads(vectors: sstables.SSTableVectors) -> None:
@@ -94,7 +94,7 @@ def test_all_versions_have_vectors() -> None:
 
 def test_a_planted_difference_is_found(vectors: sstables.SSTableVectors) -> None:
     """This shows that the test above can fail."""
-    file, table, lines = next(each for each in vectors.files() if each[1].name == "natives")
+    file, table, lines = next(vector for vector in vectors.files() if vector[1].name == "natives")
     changed = [line.replace('"deletion":[-9', '"deletion":[-8', 1) for line in lines]
     assert changed != lines
     for said in (changed, lines[:-2], [*lines[:-1], '{"marker":[null,null]}', lines[-1]]):
@@ -117,8 +117,8 @@ def test_rows_without_a_schema(vectors: sstables.SSTableVectors) -> None:
 
 def test_both_kinds_of_ids() -> None:
     ids = {form: {file.descriptor.id for file, _, _ in sstables.load(form).files()} for form in ("4.0", "4.1")}
-    assert all(each.isdigit() for each in ids["4.0"])
-    assert all(len(each) == 28 for each in ids["4.1"])
+    assert all(sstable_id.isdigit() for sstable_id in ids["4.0"])
+    assert all(len(sstable_id) == 28 for sstable_id in ids["4.1"])
 
 
 def test_chunks_from_a_length_on_lie_as_they_are(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_what_is_found_and_what_is_not(tmp_path: Path) -> None:
 
 
 def test_start_in_the_middle(vectors: sstables.SSTableVectors) -> None:
-    file, table, lines = max(vectors.files(), key=lambda each: len(each[2]))
+    file, table, lines = max(vectors.files(), key=lambda vector: len(vector[2]))
     with SSTable(file, table) as sstable:
         positions = [partition.position for partition in sstable.partitions()]
         keys = [json.loads(line)["key"] for line in lines if line.startswith('{"key"')]

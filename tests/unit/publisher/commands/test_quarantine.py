@@ -64,7 +64,9 @@ class Commands:
     def batch(self, schema: NodeSchema, *table_ids: bytes) -> bytes:
         """A mutation with a row of each table."""
         row = Row((), {}, LivenessInfo(1))
-        updates = [partition_update(int_bytes(1), "row", row, TableWriter(schema.tables[each])) for each in table_ids]
+        updates = [
+            partition_update(int_bytes(1), "row", row, TableWriter(schema.tables[table_id])) for table_id in table_ids
+        ]
         return write_int(len(updates)) + b"".join(updates)
 
     # RawTopics and Sender
@@ -131,7 +133,7 @@ def test_the_gap_of_a_table_that_is_not_published_now_is_withdrawn_too(commands:
     """It would be incomplete forever once it is published again. The topic of a dropped table is not made again."""
     other = commands.rows.create("ks", "b", cdc=True)
     commands.schema(commands.file)
-    gaps = [SentGap(each, int_bytes(1)) for each in (commands.table_id, other)]
+    gaps = [SentGap(table_id, int_bytes(1)) for table_id in (commands.table_id, other)]
     commands.quarantine.store(ORIGIN, b"\0", "damaged", gaps)
     if why == "excluded":
         commands.selection = Selection(exclude=("ks.b",))

@@ -176,7 +176,7 @@ def test_a_message_that_is_refused_later_is_an_error_of_its_topic(mock_brokers: 
 
 
 def test_refusals_that_are_kept_are_no_error(mock_brokers: Callable[..., None]) -> None:
-    """Those of librdkafka, at once, and those of the broker: each with its `pending`."""
+    """Refusals of librdkafka come at once, and those of the broker later: each with its `pending`."""
     mock_brokers(**{"message.timeout.ms": 200, "linger.ms": 0, "test.mock.broker.rtt": 5000})
     sender = Sender(KafkaSettings(), keeps_refusals=True)
     many, two = PendingMessages(outstanding=5), PendingMessages(outstanding=2)
@@ -189,9 +189,9 @@ def test_refusals_that_are_kept_are_no_error(mock_brokers: Callable[..., None]) 
     deadline = monotonic() + SECONDS
     while sum(refused.values()) < 9 and monotonic() < deadline:
         sender.poll(0.1)
-        for each in [*sender.take_refusals("users"), *sender.take_refusals()]:
-            place = each.pending, each.topic, each.is_too_large
-            refused[place] = refused.get(place, 0) + each.messages
+        for refusal in [*sender.take_refusals("users"), *sender.take_refusals()]:
+            place = refusal.pending, refusal.topic, refusal.is_too_large
+            refused[place] = refused.get(place, 0) + refusal.messages
     assert refused == {
         (many, "users", False): 3,
         (many, "orders", False): 2,
@@ -231,7 +231,7 @@ def test_a_property_that_does_not_exist(mock_brokers: Callable[..., None]) -> No
 
 
 def test_keys_have_one_partition_by_both_producers() -> None:
-    """That of Kafka's Java client."""
+    """The partition is that of Kafka's Java client."""
     placed = []
     for kind in (NativeProducer, ConfluentProducer):
         if kind is NativeProducer and not cdc_native.is_compiled():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import cdc_native
 from cassandra_storage.files.codecs import SegmentCodecs
-from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader, parse_file_name
+from cassandra_storage.formats.commitlog.descriptor import parse_file_name
+from cassandra_storage.formats.commitlog.segment import CommitLogEntry, SegmentReader
 from cassandra_storage.formats.primitives.vint import write_int
 from cassandra_storage.formats.schema.schema_keyspace import SCHEMA_TABLES
 from publisher.log.batch_reader import BatchReader, SplitEntries
@@ -72,10 +73,10 @@ BATCHES = st.lists(updates(), min_size=4, max_size=4, unique_by=lambda written: 
 
 def mutations_of(written: list[Written]) -> list[bytes]:
     """Eight kinds: of one table, of several, of an unknown one, of the schema, and no mutation at all."""
-    one = [write_int(1) + each.data for each in written]
+    one = [write_int(1) + mutation.data for mutation in written]
     return [
         *one,
-        write_int(3) + b"".join(each.data for each in written[:3]),
+        write_int(3) + b"".join(mutation.data for mutation in written[:3]),
         write_int(2) + written[1].data + written[2].data,
         write_int(1) + next(iter(SCHEMA_TABLES)) + bytes(30),
         b"\x01" + bytes(20),
@@ -85,7 +86,7 @@ def mutations_of(written: list[Written]) -> list[bytes]:
 @settings(deadline=None)
 @given(BATCHES, SECTIONS, st.data())
 def test_any_mix_of_tables(written: list[Written], sections: list[list[int]], data: st.DataObject) -> None:
-    known = {each.update.table.id.bytes: each.update.table for each in written}
+    known = {mutation.update.table.id.bytes: mutation.update.table for mutation in written}
     ids = list(known)
     chosen = ChosenTables(
         {**known, **SCHEMA_TABLES},

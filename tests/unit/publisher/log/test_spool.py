@@ -128,7 +128,7 @@ def test_a_move_cut_short_anywhere_loses_nothing_and_doubles_nothing(
         if done:
             break
         for file in again.files():  # as far as it got counts: the next try begins with it here
-            if file.id not in {each.id for each in list_cdc_segments(cdc_raw)}:
+            if file.id not in {segment.id for segment in list_cdc_segments(cdc_raw)}:
                 segment_disposal.move_segment(file, cdc_raw)
             else:
                 file.delete()
@@ -254,7 +254,7 @@ def test_a_spool_whose_disk_is_not_mounted_is_not_taken_for_empty(tmp_path: Path
             assert str(tmp_path / "spool.json") in caught.value.fix
     (tmp_path / "away").rename(tmp_path / "spool")  # as CDC-019 says for another setting
     assert opened_again(PublisherSettings(state_directory=tmp_path, on_full="spool")).files() == [
-        each._replace(path=tmp_path / "spool" / str(HOST) / each.path.name) for each in (first, second)
+        file._replace(path=tmp_path / "spool" / str(HOST) / file.path.name) for file in (first, second)
     ]
     (tmp_path / "spool").rename(tmp_path / "disk")
     spool = opened_again()
@@ -325,7 +325,7 @@ def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw
     assert file.path.exists() == file.index_path.exists() == (choice == "keep")
     if choice == "folder":
         kept: list[SegmentFile] = list_cdc_segments(tmp_path / "old")
-        assert [each.path.read_bytes() for each in kept] == [content]
+        assert [file.path.read_bytes() for file in kept] == [content]
         assert kept[0].index_path.exists()
 
 
@@ -336,7 +336,7 @@ def test_a_segment_is_not_moved_to_where_it_is(tmp_path: Path, cdc_raw: Path) ->
     with pytest.raises(CdcError) as caught:
         open_segment_disposal(PublisherSettings(processed_segments=str(tmp_path / "link"))).dispose(file)
     assert caught.value.code is Code.SEGMENTS_STUCK
-    assert all(each.exists() for each in (file.path, file.index_path))
+    assert all(path.exists() for path in (file.path, file.index_path))
 
 
 def test_a_published_segment_that_the_node_links_again_goes_again(tmp_path: Path, cdc_raw: Path) -> None:
@@ -350,7 +350,7 @@ def test_a_published_segment_that_the_node_links_again_goes_again(tmp_path: Path
     file.index_path.write_text("20000\nCOMPLETED\n")
     assert disposal.dispose(file)
     assert list_cdc_segments(cdc_raw) == [active]
-    assert [each.id for each in list_cdc_segments(tmp_path / "old")] == [FIRST]
+    assert [segment.id for segment in list_cdc_segments(tmp_path / "old")] == [FIRST]
 
 
 @pytest.mark.parametrize("is_on", [False, True])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.files.segments import WINDOW, remove_orphaned_indexes
-from cassandra_storage.formats.commitlog.segment import index_file_name
+from cassandra_storage.formats.commitlog.descriptor import index_file_name
 from cdc_common.errors.codes import CdcError, Code
 from publisher.inflight import PendingPosition
 from publisher.log import cdc_raw, tail

@@ -45,7 +45,7 @@ def test_after_3_11_the_commit_log_does_not_count_and_the_node_reports_its_setti
     assert (space.used, space.full_at) == (MIB + assumed_segment, GIVEN_MIB * MIB - assumed_segment)
     node.release, node.live_settings = "4.1.10", UPGRADED
     watch.check_again()
-    collector.follow_node()
+    collector.update_node()
     space = collector.collect(1.0)
     assert (space.used, space.full_at) == (MIB, 63 * MIB)
     assert collector.newest().cassandra == "4.1.10"

@@ -1,153 +1,29 @@
-"""Which ends of tables a publisher notices, and when it sends them; the node and its log are fakes."""
+"""Which truncations of tables a publisher notices, and when it sends them; the node and its log are fakes."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from time import time_ns
-from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cassandra_storage.formats.commitlog.segment import CommitLogPosition
-from cassandra_storage.formats.primitives.vint import write_int, write_sized
-from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
-from cassandra_storage.formats.rows.header import SerializationHeader, write_deletion_time, write_stats
-from cassandra_storage.formats.rows.row import Cell, Row
-from cassandra_storage.formats.rows.unfiltered import write_row
-from cassandra_storage.formats.schema.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
-from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.errors.codes import CdcError, Code
 from publisher import state_files
-from publisher.mutations.messages import Origin
-from publisher.sending.row_end_sender import RowEndSender
-from publisher.tables.node_schema import NodeSchema
-from publisher.tables.row_ends import LAST_POSITION, LogSegments
-from publisher.tables.selection import ALL_TABLES, Selection
-from publisher.topics.waiting import WaitingTables
-from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
+from publisher.tables.selection import Selection
 from tests.support.publisher.finish import finish
-from tests.support.publisher.schema_rows import SchemaRows
+from tests.support.publisher.row_ends_node import (
+    AT,
+    DURABLE_SECONDS,
+    HOST,
+    OLDEST,
+    SETTLE_SECONDS,
+    Entry,
+    Node,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    from cassandra_storage.formats.commitlog.segment import CommitLogEntry
-    from publisher.inflight import PendingMessages
-    from publisher.mutations.messages import OutgoingMessage
-    from publisher.waits import Waits
-
-OLDEST, NEWEST = 3, 7  # segments
-AT = 1_700_000_000_000  # ms
-HOST = b"h" * 16
-DURABLE_SECONDS = 30.0
-SETTLE_SECONDS = 20.0
-
-
-class Entry(NamedTuple):
-    mutation: bytes
-    end_position: int
-
-
-class Tail:
-    """A segment that is read again; `entries` by their end positions."""
-
-    messaging_version = VERSION_40
-
-    def __init__(self, segment: int, entries: list[Entry]) -> None:
-        self.file = type("File", (), {"id": segment, "path": type("Path", (), {"name": f"CommitLog-7-{segment}.log"})})
-        self._entries = entries
-
-    def entries(self) -> Iterator[CommitLogEntry]:
-        return iter(cast("Any", self._entries))
-
-
-class Node:
-    """A node with the table ks.a, the publisher's view of it, and what is sent."""
-
-    def __init__(self, folder: Path) -> None:
-        self.rows = SchemaRows()
-        self.file = folder / "schema.json"
-        self.table_id = self.rows.create("ks", "a", cdc=True)
-        self.host_id = HOST
-        self.durable_seconds: float | None = DURABLE_SECONDS
-        self.settle_seconds = SETTLE_SECONDS
-        self.positions: Any = SimpleNamespace(published_up_to=CommitLogPosition(5, 0), clock=0)
-        self.tails = self
-        self.waiting = WaitingTables(folder / "waiting.json")
-        self.log: dict[int, list[Entry]] = {}
-        self.read: dict[int, int] = {}
-        self.is_lost = False
-        self.sent: list[OutgoingMessage] = []
-        self.outstanding: list[PendingMessages] = []
-        self.restart()
-
-    def restart(self, selection: Selection = ALL_TABLES) -> None:
-        self.schema = NodeSchema(
-            self.file,
-            self.rows.run_query,
-            ("cdc_filler", "filler"),
-            selection,
-            segments=LogSegments(oldest=lambda: OLDEST, newest=lambda: NEWEST),
-        )
-        self.schema.load()
-        self.schema.refresh()
-        self.ends = RowEndSender(cast("Any", self), cast("Any", self), 0)
-
-    # SegmentTails and MutationSender
-
-    def has_lost(self, _segment: int) -> bool:
-        return self.is_lost
-
-    def read_again(self, after: CommitLogPosition) -> Iterator[tuple[Tail, int]]:
-        for segment, entries in self.log.items():
-            if segment >= after.segment_id:
-                start = after.position if segment == after.segment_id else 0
-                yield Tail(segment, [each for each in entries if each.end_position > start]), self.read[segment]
-
-    def is_ready(self, _table: object) -> Waits[bool]:
-        yield 0.0
-        return True
-
-    def send(self, messages: list[OutgoingMessage], pending: PendingMessages) -> Waits[None]:
-        yield 0.0
-        self.sent += messages
-        self.outstanding.append(pending)
-
-    def acknowledge(self) -> None:
-        for pending in self.outstanding:
-            pending.outstanding = 0
-        finish(self.ends.send_due())
-
-    # the log
-
-    def truncate(self, segment: int, position: int, at: int = AT) -> None:
-        self.rows.truncate(self.table_id, segment, position, at)
-        self.schema.refresh()
-
-    def settle(self) -> None:
-        """Read the records when it is known that no other truncation follows."""
-        records = dict(self.rows.truncated)
-        noticed_at = self.schema.row_ends.pending[self.table_id].noticed_at
-        read_at = noticed_at + int(SETTLE_SECONDS * 1e6)
-        assert not self.schema.row_ends.follow_records(records, self.schema.published, read_at)
-        finish(self.ends.send_due())
-
-    def mutation(self, key: int) -> bytes:
-        writer = TableWriter(self.schema.tables[self.table_id])
-        return write_int(1) + partition_update(int_bytes(key), "row", Row((), {}, LivenessInfo(1)), writer)
-
-    def kinds(self) -> list[tuple[str, int, int]]:
-        return [(each.message.kind, each.message.segment, each.message.position) for each in self.sent]
-
-    def read_message(self, segment: int, position: int) -> None:
-        """Read one mutation of the table as the publisher's loop does."""
-        origin = Origin(HOST, segment, f"CommitLog-7-{segment}.log", VERSION_40, position)
-        table = self.schema.published[self.table_id]
-        outgoing: Any = SimpleNamespace(table=table)
-        finish(self.ends.send_before([outgoing], origin))
-        self.ends.note_read(segment, position)
 
 
 @pytest.fixture
@@ -163,7 +39,7 @@ def test_an_end_is_sent_before_the_first_message_after_it(node: Node) -> None:
     node.read_message(6, 101)
     node.read_message(6, 150)
     assert node.kinds() == [("truncate", 6, 100)]
-    [message] = [each.message for each in node.sent]
+    [message] = [outgoing.message for outgoing in node.sent]
     assert (message.truncation_epoch, message.host_id, node.sent[0].is_for_all_raw_partitions) == (AT, HOST, True)
 
 
@@ -458,100 +334,3 @@ def test_a_truncation_that_was_noticed_long_ago_is_settled_when_its_place_is_rea
     node.ends.note_read(6, 100)
     finish(node.ends.send_due())
     assert node.kinds() == [("truncated", 6, 100)]
-
-
-# DROP
-
-
-def drop_mutation(table: str | None, dropped_at: int, cells: Mapping[str, Cell] = MappingProxyType({})) -> bytes:
-    """What DROP TABLE, or with None DROP KEYSPACE, writes to system_schema.tables; `dropped_at` in µs. With cells: what
-    ALTER TABLE writes.
-    """
-    schema = SCHEMA_TABLES[system_table_id(KEYSPACE, "tables").bytes]
-    header = SerializationHeader.of_table(schema, messaging_version=VERSION_40)
-    deletion = DeletionTime(dropped_at, dropped_at // 1_000_000)
-    flags, body = b"\x14", b"\x00" + write_deletion_time(deletion, header) + b"\x00"
-    if table is not None:
-        row = write_row(Row((table.encode(),), cells, NO_LIVENESS, RowDeletion(deletion)), header)
-        flags, body = b"\x10", header.regular_columns.raw + b"\x01" + row
-    start = schema.id.bytes + write_sized(b"ks") + flags + write_stats(header.stats)
-    return write_int(1) + start + body + b"\x01"
-
-
-@pytest.mark.parametrize("table", ["a", None])
-@pytest.mark.parametrize("is_seen_in_schema_first", [False, True])
-def test_a_drop_in_the_log_is_the_end(node: Node, table: str | None, *, is_seen_in_schema_first: bool) -> None:
-    dropped_at = time_ns() // 1000
-    if is_seen_in_schema_first:
-        node.rows.drop("ks", "a")
-        node.schema.refresh()
-        assert node.schema.row_ends.pending[node.table_id].position == (NEWEST, LAST_POSITION)
-    node.schema.note_mutation(drop_mutation(table, dropped_at), VERSION_40, 6, 100)
-    assert node.schema.row_ends.pending[node.table_id].position == (6, 100)
-    assert node.schema.row_ends.first_needed_segment is None  # nothing of it is sent again
-    if not is_seen_in_schema_first:
-        node.rows.drop("ks", "a")
-        node.schema.refresh()
-    node.ends.note_read(6, 100)
-    finish(node.ends.send_due())
-    assert node.kinds() == [("drop", 6, 100)]
-    node.acknowledge()
-    node.restart()
-    node.schema.note_mutation(drop_mutation(table, dropped_at), VERSION_40, 6, 100)  # read again after a crash
-    assert not node.schema.row_ends.pending
-
-
-def test_a_drop_that_the_log_does_not_show_ends_with_the_newest_segment(node: Node) -> None:
-    node.rows.drop("ks", "a")
-    node.schema.refresh()
-    node.ends.note_read(NEWEST, 100)
-    finish(node.ends.send_due())
-    assert not node.sent
-    node.ends.note_read(NEWEST + 1, 0)
-    finish(node.ends.send_due())
-    assert node.kinds() == [("drop", NEWEST, LAST_POSITION)]
-
-
-def test_a_drop_waits_for_other_publishers_but_not_for_its_own_next_table(node: Node) -> None:
-    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60)
-    node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
-    node.ends.note_read(6, 100)
-    finish(node.ends.send_due())
-    assert not node.sent
-    node.read_message(6, 200)  # CREATE TABLE … WITH ID
-    assert node.kinds() == [("drop", 6, 100)]
-
-
-def test_a_clock_that_is_set_back_does_not_hold_a_drop_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60)
-    node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
-    node.ends.note_read(6, 100)
-    monkeypatch.setattr("publisher.sending.row_end_sender.time_ns", lambda: time_ns() - 3600 * 10**9)
-    finish(node.ends.send_due())
-    assert node.kinds() == [("drop", 6, 100)]
-
-
-def test_an_alter_that_writes_the_tables_row_again_is_no_drop(node: Node) -> None:
-    """Its mutation deletes the row that was there before."""
-    now = time_ns() // 1000
-    node.schema.note_mutation(drop_mutation("a", now, {"id": Cell(now + 1, node.table_id)}), VERSION_40, 6, 100)
-    assert not node.schema.row_ends.pending
-
-
-def test_an_old_drop_in_a_backlog_is_of_a_former_table(node: Node) -> None:
-    node.rows.alter("ks", "a", altered_at=2_000)
-    node.schema.refresh()
-    node.schema.note_mutation(drop_mutation("a", 1_999), VERSION_40, 6, 100)
-    assert not node.schema.row_ends.pending
-
-
-def test_tables_that_were_dropped_before_this_build_are_no_events(node: Node, tmp_path: Path) -> None:
-    file = tmp_path / "schema.json"
-    text = file.read_text()
-    file.write_text(text.replace('"row_ends"', '"another"'))
-    node.rows.drop("ks", "a")
-    node.restart()
-    assert not node.schema.row_ends.pending
-    with suppress(KeyError):
-        finish(node.ends.send_due())
-    assert not node.sent

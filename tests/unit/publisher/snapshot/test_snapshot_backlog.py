@@ -34,10 +34,10 @@ class Group:
         return self.unread
 
     def after(self, seconds: float, of: Backlog, **unread: tuple[int, int]) -> str:
-        """What is said after that time, with these (committed, end) of the raw partitions p0, p1, …"""
+        """Return the reason after that time, with these (committed, end) of the raw partitions p0, p1, …"""
         self.now += seconds
         self.unread = {int(name[1:]): Unread(*offsets) for name, offsets in unread.items()}
-        return of.look(BYTES)
+        return of.reason_to_wait(BYTES)
 
 
 @pytest.fixture

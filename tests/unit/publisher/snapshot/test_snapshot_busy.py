@@ -25,7 +25,7 @@ REFUSED = CdcError(Code.CASSANDRA_QUERY, "There is no such table.", "None.")
 
 
 class Load(NodeLoad):
-    """What each sign is now; a CdcError instead of what cannot be known."""
+    """The present value of each sign; a CdcError for one that cannot be known."""
 
     def __init__(self) -> None:
         self.load = 0.0
@@ -58,8 +58,8 @@ def looks(node: BusyNode, clock: list[float], count: int) -> list[float]:
     """The share after each of so many looks."""
     found = []
     for _ in range(count):
-        clock[0] += busy.LOOK_SECONDS
-        found.append(node.look())
+        clock[0] += busy.MEASURE_SECONDS
+        found.append(node.measure_share())
     return found
 
 
@@ -80,9 +80,9 @@ def test_it_looks_once_in_a_while(clock: list[float]) -> None:
     load = Load()
     load.requests = 11
     node = BusyNode(SETTINGS, load)
-    assert [node.look() for _ in range(3)] == [0.5] * 3
-    clock[0] += busy.LOOK_SECONDS
-    assert node.look() == 0.25
+    assert [node.measure_share() for _ in range(3)] == [0.5] * 3
+    clock[0] += busy.MEASURE_SECONDS
+    assert node.measure_share() == 0.25
     assert load.asked == ["requests"] * 2
 
 

@@ -54,7 +54,7 @@ class Datacenter:
             if host.records.begin(record):
                 self.asked.add(record.snapshot)
         elif step == "follow":
-            host.follow()
+            host.begin_due()
         elif step in {"begin", "end", "give_up"}:
             with suppress(CdcError):  # the next worker tries again
                 self._work(number, STATES[step])

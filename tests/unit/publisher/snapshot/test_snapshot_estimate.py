@@ -1,4 +1,4 @@
-"""What a snapshot is said to take, beside what it takes."""
+"""The estimate of a snapshot is compared with the snapshot."""
 
 from __future__ import annotations
 

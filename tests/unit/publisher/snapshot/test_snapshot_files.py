@@ -56,7 +56,7 @@ def test_a_large_table_is_sent_in_parts_each_with_files_of_its_own(beside: Besid
     assert beside.events[:2] == ["asked", "running"]
     assert beside.events.count("running") == beside.events.count("ended") == 1
     sets = sets_of_files(beside)
-    counts = [each.count("unit") for each in sets]
+    counts = [events.count("unit") for events in sets]
     assert len(sets) == 4
     assert min(counts) > 0
     for events, count in zip(sets[:-1], counts[:-1], strict=True):
@@ -100,7 +100,7 @@ def on_disk(beside: Beside, monkeypatch: pytest.MonkeyPatch, *free: float) -> li
     left = list(free)
     usage = type("Usage", (), {"total": 1000.0})
 
-    def look(_folder: Path) -> object:
+    def disk_usage(_folder: Path) -> object:
         usage.free = 10.0 * (left.pop(0) if len(left) > 1 else left[0])  # type: ignore[attr-defined]
         return usage
 
@@ -113,8 +113,8 @@ def on_disk(beside: Beside, monkeypatch: pytest.MonkeyPatch, *free: float) -> li
         whole(run, problem, pace)
 
     beside.settings = {**beside.settings, "snapshot_min_free_percent": 10.0}
-    monkeypatch.setattr(disk, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(shutil, "disk_usage", look)
+    monkeypatch.setattr(disk, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
     monkeypatch.setattr(CurrentRecord, "set_problem", set_problem)
     return problems
 

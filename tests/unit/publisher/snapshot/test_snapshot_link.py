@@ -1,4 +1,4 @@
-"""What the worker knows of its node's truncations, beside a publisher that has seen more of them, or fewer."""
+"""The worker knows its node's truncations, beside a publisher that has seen more of them, or fewer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT = 1_700_000_000_000  # ms
 HOUR = 3_600_000
 
 
-class Sides:
+class WorkerBesidePublisher:
     """A node with the table ks.a, its publisher, and a worker. `served`: what the worker waits for."""
 
     def __init__(self, folder: Path) -> None:
@@ -53,49 +53,49 @@ class Sides:
 
     @property
     def end(self) -> int:
-        """What row images are compared with."""
+        """Return the truncation that row images are compared with."""
         return self.publisher.row_ends.pending[self.table_id].at
 
 
 @pytest.fixture
-def sides(tmp_path: Path) -> Sides:
-    return Sides(tmp_path)
+def beside(tmp_path: Path) -> WorkerBesidePublisher:
+    return WorkerBesidePublisher(tmp_path)
 
 
-def test_a_table_that_was_never_truncated(sides: Sides) -> None:
-    assert sides.worker_knows() == 0
+def test_a_table_that_was_never_truncated(beside: WorkerBesidePublisher) -> None:
+    assert beside.worker_knows() == 0
 
 
 @pytest.mark.parametrize("seen", [(), (1,), (2,), (1, 2), (1, 2, 3)])
 def test_of_truncations_after_the_clock_was_set_back_it_knows_what_the_publisher_does(
-    sides: Sides, seen: tuple[int, ...]
+    beside: WorkerBesidePublisher, seen: tuple[int, ...]
 ) -> None:
     """Each counts 1 ms after the one before, whichever of them the worker has seen."""
     for number, at in enumerate((AT, AT - HOUR, AT - 2 * HOUR), start=1):
-        sides.truncate(100 * number, at)
-        sides.publisher.refresh()
+        beside.truncate(100 * number, at)
+        beside.publisher.refresh()
         if number in seen:
-            assert sides.worker_knows() == sides.end
-    assert sides.worker_knows() == sides.end == AT + 2
+            assert beside.worker_knows() == beside.end
+    assert beside.worker_knows() == beside.end == AT + 2
 
 
-def test_what_the_publisher_has_not_seen_does_not_count_for_the_worker(sides: Sides) -> None:
+def test_what_the_publisher_has_not_seen_does_not_count_for_the_worker(beside: WorkerBesidePublisher) -> None:
     """A row image from before the last truncation must be earlier than its end."""
-    sides.truncate(100, AT)
-    sides.publisher.refresh()
-    sides.truncate(200, AT - HOUR)
-    sides.served = sides.publisher.refresh
-    assert sides.worker_knows() == AT + 1
-    sides.truncate(300, AT - HOUR)
-    sides.publisher.refresh()
-    assert sides.end == AT + 2
+    beside.truncate(100, AT)
+    beside.publisher.refresh()
+    beside.truncate(200, AT - HOUR)
+    beside.served = beside.publisher.refresh
+    assert beside.worker_knows() == AT + 1
+    beside.truncate(300, AT - HOUR)
+    beside.publisher.refresh()
+    assert beside.end == AT + 2
 
 
-def test_a_truncation_that_only_the_publisher_has_seen_is_from_before_the_files(sides: Sides) -> None:
-    sides.truncate(100, AT)
-    sides.publisher.refresh()
-    assert sides.worker_knows() == AT
-    sides.truncate(200, AT + HOUR)
-    sides.publisher.refresh()
-    sides.truncate(100, AT)  # what the worker had read a moment before
-    assert sides.worker_knows() == AT + HOUR
+def test_a_truncation_that_only_the_publisher_has_seen_is_from_before_the_files(beside: WorkerBesidePublisher) -> None:
+    beside.truncate(100, AT)
+    beside.publisher.refresh()
+    assert beside.worker_knows() == AT
+    beside.truncate(200, AT + HOUR)
+    beside.publisher.refresh()
+    beside.truncate(100, AT)  # what the worker had read a moment before
+    assert beside.worker_knows() == AT + HOUR

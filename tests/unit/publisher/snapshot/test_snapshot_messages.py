@@ -72,7 +72,7 @@ def test_images_fold_as_the_logs_writes_do(data: st.DataObject) -> None:
         static = write.what if write.kind == "static" else None
         elements = [write.what] if write.kind in ("row", "range_deletion") else []
         for unit in images.partition(write.partition_key, deletion, static, elements):
-            snapshot.chunk(*(sent(each) for each in unit))
+            snapshot.chunk(*(sent(outgoing) for outgoing in unit))
     assert snapshot.merged() == log.merged()
 
 
@@ -85,7 +85,7 @@ def row(number: int) -> Row:
 
 
 def test_units() -> None:
-    """What is before the first row is of its unit; all the rest is alone."""
+    """The first row is in the unit of what precedes it; all other elements are alone."""
     deletion, static = DeletionTime(BASE_US - 5, BASE_S), Row((), {"st": Cell(BASE_US, b"s")})
     bounds = (
         ClusteringBound(Kind.INCL_START_BOUND, (int_bytes(1),)),
@@ -96,7 +96,7 @@ def test_units() -> None:
 
     def kinds(*of: tuple[DeletionTime, Row | None, list[Row | RangeTombstone]]) -> list[list[str]]:
         return [
-            [each.message.kind.removeprefix("snapshot_") for each in unit]
+            [outgoing.message.kind.removeprefix("snapshot_") for outgoing in unit]
             for one in of
             for unit in images.partition(PARTITIONS[0], *one)
         ]
@@ -107,12 +107,15 @@ def test_units() -> None:
     assert kinds((deletion, None, [deleted, row(1)])) == [["partition_deletion"], ["range_deletion"], ["row"]]
     assert images.units == 7
     (unit,) = images.partition(b"k", deletion, static, [])
-    assert [(each.message.position, each.message.index) for each in unit] == [(7, 0), (7, 1)]
+    assert [(outgoing.message.position, outgoing.message.index) for outgoing in unit] == [(7, 0), (7, 1)]
 
 
 def test_a_dropped_column_may_have_been_written_after_its_drop() -> None:
-    dropped = DroppedColumn(next(each for each in MIXED.table.regular_columns if each.name == "a"), BASE_US - 1)
-    kept = tuple(each for each in MIXED.table.regular_columns if each.name != "a")
+    dropped = DroppedColumn(
+        next(regular_column for regular_column in MIXED.table.regular_columns if regular_column.name == "a"),
+        BASE_US - 1,
+    )
+    kept = tuple(regular_column for regular_column in MIXED.table.regular_columns if regular_column.name != "a")
     table = replace(MIXED.table, regular_columns=kept, dropped_columns={"a": dropped})
     (unit,) = RowImages(published(TableWriter(table)), ORIGIN).partition(b"k", LIVE, None, [row(1)])
     update, _ = read_partition_update(unit[0].message.update, 0, VERSION_50, {table.id.bytes: table})

@@ -1,4 +1,4 @@
-"""What nodetool says about token ranges, and what becomes of a nodetool that fails."""
+"""nodetool's answers about token ranges are parsed, and its failures are reported."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from cassandra_storage.formats.primitives.token_ranges import Span
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from cdc_common.errors.codes import CdcError
 from publisher import state_files
 from publisher.snapshot.state.records import Record, Records
@@ -28,8 +28,10 @@ def records(tmp_path: Path) -> Records:
     return made
 
 
-@pytest.mark.parametrize("place", [None, Place(-5, b"k"), Place(5, b"", (b"a", None, b"")), Place(5, b"k", ())])
-def test_a_record_is_read_as_it_was_written(records: Records, place: Place | None) -> None:
+@pytest.mark.parametrize(
+    "place", [None, MergePosition(-5, b"k"), MergePosition(5, b"", (b"a", None, b"")), MergePosition(5, b"k", ())]
+)
+def test_a_record_is_read_as_it_was_written(records: Records, place: MergePosition | None) -> None:
     portion = TokenSelection((Span(-5, 7), Span(9, 9)), is_primary=True)
     record = replace(RECORD, phase="sending", place=place, flushed_to=(7, 8), rows=3, problem="none", portion=portion)
     records.write(record)

@@ -269,8 +269,8 @@ def test_a_repair_sends_the_partitions_that_it_is_of(beside: Beside, records: Re
     assert beside.events == [*steps, *["unit"] * len(wanted), *ends, "clear"]
     assert (record.phase, beside.rows) == ("ended", wanted)
     assert beside.files == {f"repair-{record.snapshot}"}
-    assert {each.flushed_to for each in beside.steps[:3]} == {(0, 0)}
-    assert {(each.hosts, each.flushed_to) for each in beside.steps[3:]} == {((HOST.bytes,), record.own_flushed_to)}
+    assert {step.flushed_to for step in beside.steps[:3]} == {(0, 0)}
+    assert {(step.hosts, step.flushed_to) for step in beside.steps[3:]} == {((HOST.bytes,), record.own_flushed_to)}
 
 
 def test_of_a_partition_that_is_not_owned_an_end_says_nothing(
@@ -282,7 +282,7 @@ def test_of_a_partition_that_is_not_owned_an_end_says_nothing(
     beside.ranges = [TokenRange(token - 1, token)]
     ask_for_repair(beside, records, [own, other])
     take(beside, records)
-    assert [(each.flushed_to, each.replicas) for each in beside.steps[2:]] == [((1, 2), 3), ((0, 0), 0)]
+    assert [(step.flushed_to, step.replicas) for step in beside.steps[2:]] == [((1, 2), 3), ((0, 0), 0)]
 
 
 @pytest.mark.parametrize("has_it_first", [False, True])
@@ -304,7 +304,7 @@ def test_a_repair_is_given_up_if_the_tokens_move_before_they_are_sent(
         [f"given_up {own.hex()}", f"given_up {moving.hex()}", "clear"],
     )
     assert "tokens have moved" in record.problem
-    assert {each.replicas for each in beside.steps[2:]} == {0}
+    assert {step.replicas for step in beside.steps[2:]} == {0}
 
 
 def test_a_repair_is_given_up_if_the_tokens_move_before_its_files_are_taken_again(

@@ -23,7 +23,7 @@ from publisher.topics.raw_topics import RawTopic
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
-    from cassandra_storage.formats.sstable.merge import Place
+    from cassandra_storage.formats.sstable.merge import MergePosition
     from cdc_native.formats.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.mutations.messages import OutgoingMessage
@@ -45,10 +45,10 @@ class SlowKafka:
 
     def send(self, unit: list[OutgoingMessage], pending: PendingMessages) -> int:
         pending.outstanding += len(unit)
-        for each in unit:
-            self.sent.append((decorated_token(each.partition_key), each.partition_key, each.message.update))
+        for outgoing in unit:
+            self.sent.append((decorated_token(outgoing.partition_key), outgoing.partition_key, outgoing.message.update))
             self._waiting.append(pending)
-        return sum(len(each.message.update) for each in unit)
+        return sum(len(outgoing.message.update) for outgoing in unit)
 
     def send_batch(self, batch: Batch, pending: PendingMessages) -> None:
         pending.outstanding += len(batch)
@@ -80,7 +80,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def run(vectors: IndexedVectors, kafka: SlowKafka, after: Place | None = None) -> list[tuple[Progress, int]]:
+def run(vectors: IndexedVectors, kafka: SlowKafka, after: MergePosition | None = None) -> list[tuple[Progress, int]]:
     """The progress as reported each time, and how many messages were acknowledged then."""
     reported: list[tuple[Progress, int]] = []
 

@@ -1,4 +1,4 @@
-"""What the publisher wants of its worker, through their pipe."""
+"""The publisher gives orders to its worker through their pipe."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> tuple[Connection, Orders]:
     return ours, Orders(theirs)
 
 
-def test_a_worker_that_is_held_looks_at_its_disk_until_it_may_go_on(pipe: tuple[Connection, Orders]) -> None:
+def test_a_worker_that_is_held_checks_its_disk_until_it_may_go_on(pipe: tuple[Connection, Orders]) -> None:
     ours, orders = pipe
-    looks: list[int] = []
+    checks: list[int] = []
 
-    def look() -> None:
-        looks.append(len(looks))
-        if len(looks) == 3:
+    def check_disk() -> None:
+        checks.append(len(checks))
+        if len(checks) == 3:
             ours.send(GO_ON)
 
-    orders.while_held = look
+    orders.while_held = check_disk
     orders.serve()
-    assert looks == []
+    assert checks == []
     ours.send("cdc_raw is 60 % full")
     orders.serve()
-    assert looks == [0, 1, 2]
+    assert checks == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("order", "error"), [(PAUSE, PausedError), (CANCEL, CancelledError)])

@@ -1,4 +1,4 @@
-"""What was written while `cdc` was on is published, also if it is read after it was switched off."""
+"""Mutations that were written while `cdc` was on are published, also if they are read after it was switched off."""
 
 from __future__ import annotations
 

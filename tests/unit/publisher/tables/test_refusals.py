@@ -110,7 +110,9 @@ def test_names_that_are_not_text_are_refused() -> None:
 
 
 def test_check_and_status_name_the_reason() -> None:
-    finding = next(each for each in apply_rules(replace(WELL, refusals={"ks.t": "Because."})) if "ks.t" in each.message)
+    finding = next(
+        finding for finding in apply_rules(replace(WELL, refusals={"ks.t": "Because."})) if "ks.t" in finding.message
+    )
     assert (finding.check, finding.severity) == ("tables", Severity.WARN)
     assert finding.message == "ks.t cannot be published. Because."
     shown = text(Status("host", "cluster", "5.0", is_compiled=True, refused_tables=("ks.t: Because.",)))

@@ -425,10 +425,12 @@ class TestDroppedUserType:
         frozen = self.frozen(table_id)
         node.add_column("ks", "t", "u", "frozen<pair>")
         schema.refresh()
-        assert [self.columns(schema, each) for each in (before, frozen)] == [{"a", "v"}] * 2  # older than the drop
+        assert [self.columns(schema, mutation) for mutation in (before, frozen)] == [
+            {"a", "v"}
+        ] * 2  # older than the drop
         self.drop(node, dropped_time=DROPPED_AT + 1000)
         schema.refresh()
-        assert [self.columns(schema, each) for each in (before, frozen)] == [{"a", "v"}] * 2
+        assert [self.columns(schema, mutation) for mutation in (before, frozen)] == [{"a", "v"}] * 2
 
     def test_a_frozen_column_is_not_in_doubt(self, node: SchemaRows, schema: NodeSchema, table_id: bytes) -> None:
         node.add_column("ks", "t", "u", "frozen<pair>")

@@ -1,4 +1,4 @@
-"""Since when a table has its schema: a statement that leaves the schema as it is does not make it younger."""
+"""A table's schema keeps its time if a statement leaves the schema as it is."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Topic:
     def poll(self, _seconds: float) -> None: ...
 
     def since(self, table: TableMetadata) -> int:
-        """Since when the table has this schema, as the topic says it."""
+        """Return since when the table has this schema, as the topic says it."""
         return from_json(dict(self.messages)[table.id.bytes + digest(canonical(table))]).altered_at
 
 

@@ -151,7 +151,7 @@ def test_a_column_that_is_not_shown_yet(publisher: PublisherBesideFakes) -> None
 
 
 def test_a_column_that_never_comes(publisher: PublisherBesideFakes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What needs it is quarantined, in its place; the rest is sent."""
+    """A mutation that needs it is quarantined, in its place; the rest is sent."""
     monkeypatch.setattr(WAIT, 0.2)
     rows = rows_with_column(publisher)
     publisher.write("late", 101)

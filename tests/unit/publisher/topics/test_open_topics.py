@@ -1,4 +1,4 @@
-"""What a publisher that knows all its ids finds out at its start, and not when a table is created."""
+"""A publisher that knows all its ids asks the registry at its start, and not when a table is created."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def test_a_truncation_of_a_waiting_table_is_sent_where_it_belongs(made: Callable
     publisher.retry()
     publisher.run(lambda: not publisher.waiting.tables and not publisher.schema.row_ends.pending)
     sent = [raw.decode(value) for value in publisher.kafka.delivered[TOPIC]]
-    kinds = [(each.kind, each.position) for each in sent if each.kind != "heartbeat"]
+    kinds = [(message.kind, message.position) for message in sent if message.kind != "heartbeat"]
     last = publisher.written[TOPIC][-1][1]
     assert kinds.index(("row", position)) < kinds.index(("truncate", position)) < kinds.index(("row", last))
     assert kinds[-1] == ("row", last)  # it is sent again after the last truncation

@@ -1,4 +1,4 @@
-"""What a publisher says of how far it has published, and when."""
+"""A publisher says how far it has published, and when."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_it_says_what_kafka_has_acknowledged_of_each_open_table() -> None:
     said = watermarks.decode(value)
     assert (topic, key) == ("p.watermarks", HOST.bytes + b"\x00\x00")
     assert (said.host_id, said.clock, said.segment, said.position) == (HOST.bytes, CLOCK, 3, 400)
-    assert said.tables == {table(each).id: TableWatermark(bytes([each]) * 16, CLOCK) for each in (1, 3)}
+    assert said.tables == {table(number).id: TableWatermark(bytes([number]) * 16, CLOCK) for number in (1, 3)}
 
 
 def test_nothing_is_said_of_a_table_whose_mutations_are_held() -> None:
@@ -99,7 +99,7 @@ def test_a_table_whose_rows_end_has_the_clock_from_before() -> None:
     kafka = FakeKafka()
     sender(kafka, ends=ends).send_if_due(1)
     said = watermarks.decode(kafka.sent[0][2])
-    assert [said.tables[table(each).id].clock for each in (1, 2)] == [CLOCK, CLOCK - 5_000_000]
+    assert [said.tables[table(number).id].clock for number in (1, 2)] == [CLOCK, CLOCK - 5_000_000]
 
 
 def test_what_finds_no_room_is_due_at_the_next_call() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.commands.commitlog.learned import LearnedSchema
 from cassandra_storage.commands.commitlog.schemas import Schemas
-from cassandra_storage.formats.commitlog.segment import read_descriptor
+from cassandra_storage.formats.commitlog.descriptor import read_descriptor
 from cassandra_storage.formats.rows.mutation import first_table, read_mutation
 from cassandra_storage.formats.schema.schema_keyspace import SCHEMA_TABLES
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cassandra_storage.commands.commitlog.cli import group
-from cassandra_storage.formats.commitlog.segment import index_file_name
+from cassandra_storage.formats.commitlog.descriptor import index_file_name
 from tests.support.cassandra_storage.commitlog.fixtures import CdcRaw, commitlog, json_lines
 from tests.support.cassandra_storage.segment_builder import NAME, descriptor, entry, segment
 

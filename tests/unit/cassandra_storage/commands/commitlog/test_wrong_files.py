@@ -113,7 +113,7 @@ def test_keystores_and_passwords(tmp_path: Path, option: str) -> None:
     password.write_text("wrong")
     for path in wrong_files(tmp_path):
         given = {"--keystore": vectors / "keystore.jceks", "--keystore-password-file": password, option: path}
-        arguments = [str(each) for pair in given.items() for each in pair]
+        arguments = [str(word) for pair in given.items() for word in pair]
         check(CliRunner().invoke(commitlog, ["info", str(SEGMENTS), *arguments]))
 
 

@@ -153,8 +153,8 @@ def test_merge_of_several_directories(tmp_path: Path) -> None:
     other.mkdir(parents=True)
     for path in folder.glob("da-2-*"):
         path.rename(other / path.name)
-    for each in (folder, other):
-        shutil.copy(schema, each / "schema.cql")
+    for path in (folder, other):
+        shutil.copy(schema, path / "schema.cql")
     assert sstable("merge", folder, other).stdout == expected
 
 

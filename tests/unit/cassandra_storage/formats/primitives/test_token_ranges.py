@@ -28,7 +28,7 @@ def test_spans_have_the_tokens_of_the_ranges(ranges: list[TokenRange], first: in
     assert all(left.last + 1 < right.first for left, right in pairwise(found))
     for token in _NEAR:
         is_in = any(span.first <= token <= span.last for span in found)
-        assert is_in == (token >= first and any(_contains(each, token) for each in ranges))
+        assert is_in == (token >= first and any(_contains(range_, token) for range_ in ranges))
 
 
 def test_the_whole_ring() -> None:

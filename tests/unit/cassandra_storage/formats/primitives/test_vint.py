@@ -67,7 +67,7 @@ def test_arbitrary_bytes(data: bytes, pos: int) -> None:
     [(2**31, -(2**31)), (2**32 - 1, -1), (2**32 + 5, 5), (2**63, 0), (2**64 - 2**31 - 1, 2**31 - 1)],
 )
 def test_an_int_of_more_than_32_bits_is_cast(written: int, read: int) -> None:
-    """As `(int) readUnsignedVInt()` of Cassandra 3.0 to 4.1."""
+    """The cast is that of `(int) readUnsignedVInt()` in Cassandra 3.0 to 4.1."""
     encoded = vint.write_unsigned_vint(written)
     assert vint.read_int(encoded, 0) == (read, len(encoded))
 

@@ -156,7 +156,7 @@ def test_time_uuids_are_ordered_by_time_and_signed_bytes() -> None:
 def test_null_is_below_all_and_empty_is_the_smallest_value(is_reversed: bool) -> None:  # noqa: FBT001  a parameter
     for name, value in (("int", b"\x80\x00\x00\x00"), ("text", b"\x00"), ("uuid", bytes(16))):
         encode = clustering_encoder((column(NativeType(name), is_reversed=is_reversed),))
-        null, empty, smallest = (encode((each,)) for each in (None, b"", value))
+        null, empty, smallest = (encode((component,)) for component in (None, b"", value))
         assert null < empty
         assert null < smallest
         assert (smallest < empty) is is_reversed

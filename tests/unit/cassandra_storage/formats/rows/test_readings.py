@@ -28,7 +28,7 @@ OLDER = DROPPED_AT - 1_000_000
 TEXTS = st.text("abc défgh", max_size=8)
 UPDATES = st.tuples(
     st.tuples(st.integers(0, 300).map(lambda value: value.to_bytes(4, "big")), TEXTS.map(str.encode)),
-    st.dictionaries(st.integers(0, 9), TEXTS, max_size=4).map(lambda each: dict(sorted(each.items()))),
+    st.dictionaries(st.integers(0, 9), TEXTS, max_size=4).map(lambda cells: dict(sorted(cells.items()))),
 )
 
 
@@ -61,7 +61,7 @@ def test_one_value_is_never_read_as_cells(update: tuple[tuple[bytes, bytes], dic
     fields, elements = update
     value = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
     mutation = insert(AGAIN, (), elements, value=value)
-    expected = [each.rows for each in read_mutation(mutation, VERSION_3014, {TABLE_ID: AGAIN})]
+    expected = [update.rows for update in read_mutation(mutation, VERSION_3014, {TABLE_ID: AGAIN})]
     try:
         assert read(mutation, AGAIN, WrittenAs.EITHER) == expected
     except AmbiguousError:
@@ -95,7 +95,7 @@ def test_readings_with_different_contents_are_ambiguous() -> None:
     with pytest.raises(AmbiguousError, match="dropped columns u"):
         read(mutation, table, WrittenAs.EITHER)
     as_blob = read_mutation(mutation, VERSION_3014, {TABLE_ID: table})
-    assert read(mutation, table, None) == [each.rows for each in as_blob]
+    assert read(mutation, table, None) == [update.rows for update in as_blob]
 
 
 def test_each_table_of_a_mutation_is_read_by_itself() -> None:

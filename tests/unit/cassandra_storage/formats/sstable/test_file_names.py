@@ -16,7 +16,7 @@ UUID_ID = "3h6p_0o3r_0aom92rcrdqeh1yyfw"
 @pytest.mark.parametrize("form", known_formats(), ids=lambda form: form.version)
 def test_known_versions(form: object) -> None:
     assert form in known_formats()
-    version = next(each for each in known_formats() if each is form)
+    version = next(known_format for known_format in known_formats() if known_format is form)
     for name_id in ("1", "2147483647", UUID_ID):
         descriptor, component = parse_name(f"{version.version}-{name_id}-{version.format}-Statistics.db")
         assert (descriptor.format, descriptor.id, component) == (version, name_id, "Statistics.db")
@@ -27,9 +27,11 @@ def test_uuid_ids() -> None:
     """TimeUUID of the JVM that wrote this id: its time is 2022-01-28."""
     uuid = id_uuid("3gci_0n5b_1ocsg2iqqh6m5ujfq8")
     assert uuid.version == 1
-    older, newer = (parse_name(f"nb-{each}-big-Data.db")[0] for each in ("3gci_0n5b_1ocsg2iqqh6m5ujfq8", UUID_ID))
+    older, newer = (
+        parse_name(f"nb-{sstable_id}-big-Data.db")[0] for sstable_id in ("3gci_0n5b_1ocsg2iqqh6m5ujfq8", UUID_ID)
+    )
     numbered = parse_name("nb-7-big-Data.db")[0]
-    assert sorted([newer, numbered, older], key=lambda each: each.order) == [numbered, older, newer]
+    assert sorted([newer, numbered, older], key=lambda name: name.order) == [numbered, older, newer]
 
 
 @pytest.mark.parametrize("name", ["la-1-big-Data.db", "ka-1-big-Data.db", "lb-3-big-Data.db"])

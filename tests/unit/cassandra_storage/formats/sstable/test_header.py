@@ -1,4 +1,4 @@
-"""How an SSTable's header and its table go together: user types of 3.x, dropped columns, no table at all."""
+"""An SSTable's header and its table go together: user types of 3.x, dropped columns, no table at all."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from cassandra_storage.formats.rows.deletion import LIVE, DeletionTime, RangeTom
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.rows.unfiltered import Marker, Unfiltered
 from cassandra_storage.formats.sstable import merge as sstable_merge
-from cassandra_storage.formats.sstable.merge import Place
+from cassandra_storage.formats.sstable.merge import MergePosition
 from cassandra_storage.formats.sstable.reader import Partition
 from dev.verify.oracle.mutants import Mutant, mutants
 from tests.support.cassandra_storage.merged_tables import (
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 cases = st.randoms(use_true_random=False).map(lambda rng: CaseMaker(rng).case())
 
 
-def _merged(case: Case, after: Place | None = None) -> Iterator[sstable_merge.MergedPartition]:
-    return sstable_merge.merge_sources(case.table, case.memory(), case.purge.purger(purge.Purger), after)
+def _merged(case: Case, after: MergePosition | None = None) -> Iterator[sstable_merge.MergedPartition]:
+    return sstable_merge.merge_inputs(case.table, case.memory(), case.purge.purger(purge.Purger), after)
 
 
-def _found(case: Case, after: Place | None = None) -> list[Expected]:
+def _found(case: Case, after: MergePosition | None = None) -> list[Expected]:
     found = []
     for partition in _merged(case, after):
         unfiltereds = list(partition.unfiltereds)
@@ -153,7 +153,9 @@ def test_sources_that_are_not_in_order_are_errors(sources: list[MemorySource], r
 def test_a_row_that_a_source_has_twice_is_merged() -> None:
     """CASSANDRA-15789 left such rows behind."""
     sources = [_wide((b"\0\0\0\0", [_row(1), _row(1)])), _wide((b"\0\0\0\0", [_row(1)]))]
-    (merged,) = (list(each.unfiltereds) for each in sstable_merge.merge_sources(WIDE, sources, Purge().purger()))
+    (merged,) = (
+        list(partition.unfiltereds) for partition in sstable_merge.merge_inputs(WIDE, sources, Purge().purger())
+    )
     assert merged == [_row(1)]
 
 
@@ -162,16 +164,18 @@ def test_a_source_is_not_read_before_its_first_token() -> None:
     first, second = (_wide((key, [_row(1)])) for key in keys)
     second.first_token = token(keys[1])
     second.content = []  # read at once it would have nothing
-    merged = sstable_merge.merge_sources(WIDE, [second, first], Purge().purger())
+    merged = sstable_merge.merge_inputs(WIDE, [second, first], Purge().purger())
     assert next(merged).key == keys[0]
     second.content = _wide((keys[1], [_row(1)])).content
-    assert [each.key for each in merged] == [keys[1]]
+    assert [partition.key for partition in merged] == [keys[1]]
 
 
 def test_empty_keys_are_merged() -> None:
     """Only views and indexes have them; their token is where sources begin that are not asked yet."""
     sources = [_wide((b"", [_row(number)])) for number in range(3)]
-    (merged,) = (list(each.unfiltereds) for each in sstable_merge.merge_sources(WIDE, sources, Purge().purger()))
+    (merged,) = (
+        list(partition.unfiltereds) for partition in sstable_merge.merge_inputs(WIDE, sources, Purge().purger())
+    )
     assert merged == [_row(0), _row(1), _row(2)]
 
 
@@ -196,7 +200,7 @@ class Judged(NamedTuple):
 
     case: Case
     answer: list[Expected]
-    place: Place | None
+    place: MergePosition | None
     rest: list[Expected]
 
 
@@ -223,9 +227,9 @@ def test_every_mutant_is_found(module: ModuleType, judged: list[Judged]) -> None
 
 
 def _is_found(module: ModuleType, mutant: Mutant, judged: list[Judged]) -> bool:
-    """Whether a case comes out otherwise, or not at all, or an error is not one."""
+    """Return whether a case comes out otherwise, or not at all, or an error is not one."""
     mutated = mutant.module(module)
-    names = {purge: ("Purger",), range_merge: ("RangeMerger", "with_ranges"), sstable_merge: ("merge_sources",)}[module]
+    names = {purge: ("Purger",), range_merge: ("RangeMerger", "with_ranges"), sstable_merge: ("merge_inputs",)}[module]
     with ExitStack() as stack:
         for name in names:
             stack.enter_context(mock.patch.object(module, name, getattr(mutated, name)))
@@ -245,7 +249,7 @@ def _agrees(judged: Judged) -> bool:
 
 def _refuses(sources: list[MemorySource], reason: str) -> bool:
     try:
-        [list(each.unfiltereds) for each in sstable_merge.merge_sources(WIDE, sources, Purge().purger())]
+        [list(partition.unfiltereds) for partition in sstable_merge.merge_inputs(WIDE, sources, Purge().purger())]
     except FormatError as error:
         return str(error) == f"{reason} (memory, position 1)"
     return False
