@@ -82,6 +82,7 @@ lint: install ## Check style, format, words, types and the direction of imports;
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(PY) -m dev.tools.words
+	$(PY) -m dev.tools.names
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 
