@@ -19,12 +19,15 @@ from dev.local_stack.servers import spark_classes
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 from dev.local_stack.servers.s3 import ENVIRONMENT
 from tests.scheduling import Scheduling
+from tests.support.examples import DEFAULT, IS_EXHAUSTIVE
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
 # Servers of other tests run on the same two cores: how long an example takes says nothing about our code.
-settings.register_profile("beside_servers", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "beside_servers", max_examples=DEFAULT, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("beside_servers")
 
 # What collecting the tests makes stays: the collector need not look for garbage in it, nor later look at it again.
@@ -48,7 +51,7 @@ pytest_plugins = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if os.environ.get("CDC_EXHAUSTIVE"):
+    if IS_EXHAUSTIVE:
         return
     for item in items:
         if item.get_closest_marker("exhaustive"):

@@ -65,10 +65,14 @@ class CommittedOffsets:
         """
         asked = [TopicPartition(topic, number) for topic, number in partitions]
         found = self._ask(asked, time.monotonic() + seconds) if asked else []
-        for each in found:
-            if each.error is not None and not skip_errors:
-                raise KafkaException(each.error)
-        return {(each.topic, each.partition): each.offset for each in found if not each.error and each.offset >= 0}
+        for offset in found:
+            if offset.error is not None and not skip_errors:
+                raise KafkaException(offset.error)
+        return {
+            (offset.topic, offset.partition): offset.offset
+            for offset in found
+            if not offset.error and offset.offset >= 0
+        }
 
     def _ask(self, asked: list[TopicPartition], end: float) -> list[TopicPartition]:
         while True:

@@ -69,4 +69,4 @@ def _without_logical_types(schema: Any) -> Any:  # noqa: ANN401 - Avro's JSON
     """Values are only copied, so they must not become Python's dates, whose range is smaller."""
     if isinstance(schema, dict):
         return {name: _without_logical_types(value) for name, value in schema.items() if name != "logicalType"}
-    return [_without_logical_types(each) for each in schema] if isinstance(schema, list) else schema
+    return [_without_logical_types(branch) for branch in schema] if isinstance(schema, list) else schema

@@ -58,12 +58,14 @@ def encode(watermark: Watermark) -> Iterator[tuple[bytes, bytes]]:
         part = tables[first : first + MOST_TABLES]
         content: dict[str, Any] = {
             "clock_us": watermark.clock,
-            "earlier_clocks_us": {each.hex(): table.clock for each, table in part if table.clock != watermark.clock},
+            "earlier_clocks_us": {
+                table_id.hex(): table.clock for table_id, table in part if table.clock != watermark.clock
+            },
             "format_version": FORMAT_VERSION,
             "host_id": watermark.host_id.hex(),
             "position": watermark.position,
             "segment": watermark.segment,
-            "tables": {each.hex(): table.digest.hex() for each, table in part},
+            "tables": {table_id.hex(): table.digest.hex() for table_id, table in part},
         }
         yield watermark.host_id + number.to_bytes(2, "big"), json.dumps(content, separators=(",", ":")).encode()
 
@@ -78,15 +80,15 @@ def decode(value: bytes) -> Watermark:
     check_version(version, READABLE_VERSIONS, "watermark")
     try:
         clock = int(content["clock_us"])
-        earlier = {_id(each): int(at) for each, at in content["earlier_clocks_us"].items()}
+        earlier = {_id(table_id): int(at) for table_id, at in content["earlier_clocks_us"].items()}
         return Watermark(
             _id(content["host_id"]),
             clock,
             int(content["segment"]),
             int(content["position"]),
             {
-                (table_id := _id(each)): TableWatermark(_id(digest), earlier.get(table_id, clock))
-                for each, digest in content["tables"].items()
+                (table_id := _id(text)): TableWatermark(_id(digest), earlier.get(table_id, clock))
+                for text, digest in content["tables"].items()
             },
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

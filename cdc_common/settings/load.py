@@ -150,7 +150,7 @@ def _environment_layer() -> _Layer:
 
 def _check_underscores() -> None:
     """Refuse CDC_TABLE_KEY. Kubernetes itself makes such variables for a Service, as CDC_CASSANDRA_PORT=tcp://…"""
-    known = {each.environment_name.replace("__", "_", 1): each for each in all_settings()}
+    known = {setting.environment_name.replace("__", "_", 1): setting for setting in all_settings()}
     for variable, value in os.environ.items():
         meant = known.get(variable.upper())
         if meant is not None and not value.startswith("tcp://"):
@@ -180,7 +180,7 @@ def _check_names(layer: _Layer) -> None:
                 f"{table} in {layer.origin} is a single value, but must be a table of settings.",
                 f"Write its keys below a line [{table}].",
             )
-        known = {each.key for each in settings_of(table)}
+        known = {setting.key for setting in settings_of(table)}
         for key in values:
             if key not in known:
                 raise _unknown(layer, table, key)
@@ -203,9 +203,9 @@ def _nearest(table: str, key: str) -> Setting | None:
     """The setting most similar to table.key. In order of preference: a key of the same table that begins with it, the
     same key in another table, a similar key of the same table, a similar name.
     """
-    by_name = {each.name: each for each in all_settings()}
+    by_name = {setting.name: setting for setting in all_settings()}
     close_tables = difflib.get_close_matches(table, TABLES, n=1, cutoff=0.7)
-    by_key = {each.key: each for each in settings_of(close_tables[0])} if close_tables else {}
+    by_key = {setting.key: setting for setting in settings_of(close_tables[0])} if close_tables else {}
     longer = [known for own_key, known in by_key.items() if key and own_key.startswith(key)]
     same = [known for known in by_name.values() if known.key == key]
     similar = [by_key[own_key] for own_key in difflib.get_close_matches(key, by_key, n=1, cutoff=0.5)]

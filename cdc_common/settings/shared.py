@@ -14,8 +14,8 @@ from cdc_common.settings.base import Table
 
 def _check_hosts(url: str) -> str:
     try:
-        parts = [urlsplit(each.strip()) for each in url.split(",")]  # Confluent's client takes several
-        is_usable = all(each.hostname and each.port != 0 for each in parts)
+        parts = [urlsplit(part.strip()) for part in url.split(",")]  # Confluent's client takes several
+        is_usable = all(part.hostname and part.port != 0 for part in parts)
     except ValueError:  # of the port, or of an IPv6 address
         is_usable = False
     if not is_usable:

@@ -44,7 +44,7 @@ def main(updates: int, rounds: int, kinds: tuple[str, ...]) -> None:
     for _ in range(rounds):
         for name in kinds or ALL:
             figures.setdefault(name, []).append(measure(ALL[name], updates))
-    rows = {name: medians(each) for name, each in figures.items()}
+    rows = {name: medians(figure) for name, figure in figures.items()}
     if "plain" in rows:
         for found in rows.values():
             found["times plain"] = round(found["cpu_us"] / rows["plain"]["cpu_us"], 2)
@@ -60,7 +60,9 @@ def measure(load: Load, updates: int) -> Figures:
     }
     catalog = replace(catalog, encoders=encoders)
     now_ms = int(time.time() * 1000)
-    records = [RawRecord(*each, offset, now_ms) for offset, each in enumerate(make_messages(load, updates))]
+    records = [
+        RawRecord(*make_message, offset, now_ms) for offset, make_message in enumerate(make_messages(load, updates))
+    ]
     native = changes = 0
     seconds = 0.0
     with tempfile.TemporaryDirectory(prefix="bench-fold-") as folder:

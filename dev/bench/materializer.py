@@ -79,7 +79,7 @@ def main(updates: int, rounds: int, loads: tuple[str, ...], passthrough: bool) -
                 _note(figures, name, number, measure_job(run))
                 if passthrough and name == next(iter(loads or LOADS)):
                     _note(figures, "passthrough", number, measure_passthrough(run))
-    rows = {name: medians(each) for name, each in figures.items()}
+    rows = {name: medians(figure) for name, figure in figures.items()}
     facts = {"updates": updates, "rounds": rounds, "spark_master": MASTER, "all_rounds": figures}
     report("materializer", f"{updates:,} raw messages, medians of {rounds}", rows, facts)
 
@@ -233,7 +233,7 @@ def _committed(run: Run) -> Callable[[], int]:
     positions = GroupPositions(
         KafkaSettings(bootstrap_servers=run.kafka.bootstrap_servers), "cassandra-materializer", stable=False
     )
-    partitions = [RawPartition(run.load.raw_topic, each) for each in range(run.partitions)]
+    partitions = [RawPartition(run.load.raw_topic, number) for number in range(run.partitions)]
     return lambda: sum(at.offset if at else 0 for at in positions.read(partitions).values())
 
 

@@ -60,7 +60,7 @@ def main(rows: int, rate: int, seconds: int) -> None:
 def _fill(client: CqlClient, rows: int) -> None:
     client.execute(f"CREATE TABLE {KEYSPACE}.{WIDE} (p int, c int, note text, PRIMARY KEY (p, c)) WITH cdc = true")
     batches = [
-        [(PARTITION, each, "x" * 50) for each in range(first, min(first + ROWS_PER_WRITE, rows))]
+        [(PARTITION, number, "x" * 50) for number in range(first, min(first + ROWS_PER_WRITE, rows))]
         for first in range(0, rows, ROWS_PER_WRITE)
     ]
     fill(

@@ -92,7 +92,7 @@ def _draw(plot: Plot, results: Mapping[str, Figures]) -> Path:
     if plot.by_row:
         chart.x_labels = list(results)
         for figure, label in plot.figures.items():
-            chart.add(label, [each.get(figure) for each in results.values()])
+            chart.add(label, [result.get(figure) for result in results.values()])
     else:
         chart.x_labels = list(plot.figures.values())
         for row, figures in results.items():

@@ -102,7 +102,7 @@ def measure(servers: Servers, load: Load, rounds: int, peers: tuple[str, ...]) -
             click.echo(
                 f"round {number + 1}, {peer}: " + ", ".join(f"{key} {value:,.1f}" for key, value in found.items())
             )
-    rows = {peer: medians(each) for peer, each in figures.items()}
+    rows = {peer: medians(figure) for peer, figure in figures.items()}
     if "ours" in rows and "debezium" in rows:
         share = rows["ours"]["cpu_s_per_million"] / rows["debezium"]["cpu_s_per_million"]
         click.echo(f"ours takes {share:.3f} of Debezium's CPU")

@@ -186,7 +186,7 @@ def measure(bench: Bench, tables: int, seconds: float) -> int:
     written = bench.create_under_load(seconds)
     cores_then = (bench.used().cpu - before) / (time.monotonic() - began)
     old = bench.latencies("t0", written.pop("t0"))
-    new = [each for name, keys in written.items() for each in bench.latencies(name, keys)]
+    new = [latency for name, keys in written.items() for latency in bench.latencies(name, keys)]
     show("new tables", len(written), "")
     show("cores with new tables", cores_then, "")
     show("an old table's p99 with new tables", quantiles(old, n=100)[98], "s")

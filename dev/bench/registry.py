@@ -86,7 +86,7 @@ def _figures(found: Measured) -> Figures:
         "p99_ms": round(last * 1000, 2),
         "cpu_ms": round(found.cpu * 1000, 3),
         "cores": round(found.cores, 3),
-        "not_answered": sum(each >= ANSWER_SECONDS for each in found.seconds),
+        "not_answered": sum(second >= ANSWER_SECONDS for second in found.seconds),
     }
 
 

@@ -134,10 +134,10 @@ def measure(service: Service, kind: str, load: Load) -> Measured:
     cpu, elapsed = sum(process.cpu_times()[:2]) - before, time.monotonic() - started
     for worker in workers:
         worker.join()
-    failed = [each for each in found if isinstance(each, str)]
+    failed = [reading for reading in found if isinstance(reading, str)]
     if failed:
         raise click.ClickException(f"{kind}: {failed[0]}")
-    times = sorted(each for every in found for each in every)
+    times = sorted(seconds for every in found for seconds in every)
     return Measured(times, len(times) / elapsed, cpu / len(times), cpu / elapsed)
 
 

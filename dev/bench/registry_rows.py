@@ -34,7 +34,9 @@ NAMESPACE = "cdc.bench"
 
 def schema(number: int) -> str:
     """A row of a dozen columns, one of them the number's own."""
-    fields = [{"name": f"column_{each}", "type": ["null", "string"], "default": None} for each in range(COLUMNS - 1)]
+    fields = [
+        {"name": f"column_{number}", "type": ["null", "string"], "default": None} for number in range(COLUMNS - 1)
+    ]
     fields.append({"name": f"own_{number}", "type": ["null", "long"], "default": None})
     record = {"type": "record", "name": "Value", "namespace": f"{NAMESPACE}.{source(number)}", "fields": fields}
     return json.dumps(record)
@@ -110,13 +112,15 @@ def _add(connection: Connection, texts: Texts, numbers: range) -> None:
     connection.execute(
         insert(ElementRow),
         [
-            {"schema_id": number + 1, "position": position, **each._asdict()}
+            {"schema_id": number + 1, "position": position, **row._asdict()}
             for number, every in fields.items()
-            for position, each in enumerate(every)
+            for position, row in enumerate(every)
         ],
     )
     lasts = {number // PER_TOPIC: number for number in numbers}.values()
-    connection.execute(insert(documents), [each for number in lasts for each in _documents(number, fields[number])])
+    connection.execute(
+        insert(documents), [document for number in lasts for document in _documents(number, fields[number])]
+    )
 
 
 def _row_id(number: int) -> int:
@@ -128,9 +132,9 @@ def _documents(number: int, fields: list[Element]) -> Iterator[dict[str, str]]:
     """Yield a source's documents, as schematizer.catalogue.indexing makes them."""
     yield _document(number, About.SOURCE, source(number), "")
     yield _document(number, About.TOPIC, topic(number), TopicKind.CHANGE.value)
-    for each in fields:
-        if each.path:
-            yield _document(number, About.FIELD, each.path, f"{NAMESPACE} {source(number)}")
+    for field in fields:
+        if field.path:
+            yield _document(number, About.FIELD, field.path, f"{NAMESPACE} {source(number)}")
 
 
 def _document(number: int, about: About, name: str, unseen: str) -> dict[str, str]:

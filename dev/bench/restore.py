@@ -69,8 +69,8 @@ def fill(location: str, folder: Path, megabytes: int, partitions: int) -> int:
         load.add(b"p%015d" % (number * 7919 % 1_000_000_007), random.randbytes(VALUE_BYTES))  # noqa: S311 - a bench
     load.finish()
     with closing(local):
-        for each in raw_partitions(partitions):
-            checkpoints = CheckpointStore(ObjectStore(location), GROUP, each)
+        for raw_partition in raw_partitions(partitions):
+            checkpoints = CheckpointStore(ObjectStore(location), GROUP, raw_partition)
             checkpoints.write_snapshot(VERSION, local.copy().files(), None, is_own=True)
     manifest = CheckpointStore(ObjectStore(location), GROUP, raw_partitions(1)[0]).read_manifest(VERSION)
     return sum(file.size for file in manifest.files)
@@ -79,9 +79,9 @@ def fill(location: str, folder: Path, megabytes: int, partitions: int) -> int:
 def restore_all(location: str, folder: Path, partitions: int, at_once: int) -> None:
     store = ObjectStore(location)
 
-    def restore_one(each: RawPartition) -> None:
-        with closing(open_local_store(folder / str(each))) as local:
-            restore(local, CheckpointStore(store, GROUP, each), VERSION)
+    def restore_one(partition: RawPartition) -> None:
+        with closing(open_local_store(folder / str(partition))) as local:
+            restore(local, CheckpointStore(store, GROUP, partition), VERSION)
             assert local.version == VERSION
 
     with ThreadPoolExecutor(at_once) as threads:
@@ -125,7 +125,7 @@ def measure(place: Place, folder: Path, size: int, partitions: int, version: Pat
 
 
 def server_seconds(place: Place) -> float:
-    return sum(sum(each.cpu_times()[:2]) for each in place.servers)
+    return sum(sum(server.cpu_times()[:2]) for server in place.servers)
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def local_s3(stack: ExitStack, filled: Path) -> Place:
     server.start()
     location = server.location("folder")
     copy_all(filled, ObjectStore(location))
-    return Place("S3 here", location, tuple(each for each in children() if each not in known))
+    return Place("S3 here", location, tuple(child for child in children() if child not in known))
 
 
 def copy_all(folder: Path, store: ObjectStore) -> None:

@@ -22,7 +22,7 @@ Figures = dict[str, float]
 
 def medians(rounds: Sequence[Mapping[str, float]]) -> Figures:
     """The median of each figure over the rounds."""
-    return {name: round(statistics.median(each.get(name, 0.0) for each in rounds), 3) for name in rounds[0]}
+    return {name: round(statistics.median(measured.get(name, 0.0) for measured in rounds), 3) for name in rounds[0]}
 
 
 def report(name: str, title: str, rows: Mapping[str, Figures], facts: Mapping[str, Any]) -> None:
@@ -33,7 +33,7 @@ def report(name: str, title: str, rows: Mapping[str, Figures], facts: Mapping[st
     for row in rows:
         table.add_column(row, justify="right")
     for figure in dict.fromkeys(figure for figures in rows.values() for figure in figures):
-        table.add_row(figure, *(_shown(each[figure]) if figure in each else "" for each in rows.values()))
+        table.add_row(figure, *(_shown(row[figure]) if figure in row else "" for row in rows.values()))
     Console().print(table)
     plots.RESULTS.mkdir(exist_ok=True)
     content = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine(), **facts}

@@ -187,8 +187,8 @@ def main() -> None:
             before = bench.changelog_bytes()
             sizes = bench.write(rows, columns, at_once)
             changelogs = bench.changelog_bytes() - before
-            each = {**sizes._asdict(), "changelog": changelogs}
-            click.echo(f"{name}: " + ", ".join(f"{what} {size / len(rows):.0f}" for what, size in each.items()))
+            measured = {**sizes._asdict(), "changelog": changelogs}
+            click.echo(f"{name}: " + ", ".join(f"{what} {size / len(rows):.0f}" for what, size in measured.items()))
         click.echo(f"state: {bench.state_bytes() / len(keys):.0f} a row")
 
 

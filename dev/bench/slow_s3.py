@@ -80,15 +80,15 @@ class Handler(BaseHTTPRequestHandler):
         folder = bucket / prefix
         entries = sorted(folder.iterdir()) if folder.is_dir() else []
         files = "".join(
-            f"<Contents><Key>{escape(prefix + each.name)}</Key><LastModified>{_TIME}</LastModified>"
-            f"<Size>{each.stat().st_size}</Size></Contents>"
-            for each in entries
-            if each.is_file()
+            f"<Contents><Key>{escape(prefix + entry.name)}</Key><LastModified>{_TIME}</LastModified>"
+            f"<Size>{entry.stat().st_size}</Size></Contents>"
+            for entry in entries
+            if entry.is_file()
         )
         folders = "".join(
-            f"<CommonPrefixes><Prefix>{escape(prefix + each.name)}/</Prefix></CommonPrefixes>"
-            for each in entries
-            if each.is_dir()
+            f"<CommonPrefixes><Prefix>{escape(prefix + entry.name)}/</Prefix></CommonPrefixes>"
+            for entry in entries
+            if entry.is_dir()
         )
         body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{files}{folders}</ListBucketResult>"
         self._send(200, f'<?xml version="1.0" encoding="UTF-8"?>{body}'.encode())

@@ -102,11 +102,11 @@ def _measure(servers: publisher.Servers, load: publisher.Load, data: Path, round
                 most = facts["python_rows"] if name in PYTHON_STEPS else 0
                 step = Step(name, table, str(data), most, servers.kafka.bootstrap_servers, topic)
                 figures.setdefault(f"{table}: {name}", []).append(_run(step))
-        click.echo(f"round {number + 1}: " + "; ".join(f"{key} {each[-1]}" for key, each in figures.items()))
+        click.echo(f"round {number + 1}: " + "; ".join(f"{key} {figure[-1]}" for key, figure in figures.items()))
     report(
         "snapshot",
         f"{facts['rows']:,} rows, medians of {rounds}",
-        {name: medians(each) for name, each in figures.items()},
+        {name: medians(figure) for name, figure in figures.items()},
         {**facts, "mutations": load.mutations, "rounds": rounds, "idle_share_before": idle, "all_rounds": figures},
     )
 

@@ -50,7 +50,7 @@ class _Nowhere:
     """Encodes messages and drops them."""
 
     def send(self, unit: list[OutgoingMessage], pending: PendingMessages) -> int:  # noqa: ARG002
-        return sum(len(raw.encode(each.message, SCHEMA_ID)) for each in unit)
+        return sum(len(raw.encode(row.message, SCHEMA_ID)) for row in unit)
 
     def send_batch(self, batch: Batch, pending: PendingMessages) -> None:
         """It is made already."""
@@ -124,7 +124,7 @@ def _merged(sstables: TableSSTables, most: int) -> Iterator[MergedPartition]:
 
 
 def _merge(sstables: TableSSTables, most: int) -> int:
-    return sum(1 for each in _merged(sstables, most) for _ in with_ranges(each.unfiltereds))
+    return sum(1 for merged in _merged(sstables, most) for _ in with_ranges(merged.unfiltereds))
 
 
 def _send(sstables: TableSSTables, most: int, output: Output, step: Step) -> int:
@@ -162,7 +162,7 @@ def main() -> None:
 def _peak_bytes() -> int:
     """The peak memory of this process. getrusage never returns less than the memory of the process that started it."""
     status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    (line,) = (each for each in status if each.startswith("VmHWM:"))
+    (line,) = (line for line in status if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
 
 

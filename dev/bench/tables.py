@@ -97,7 +97,7 @@ class Publishers(threading.Thread):
 
     def _messages(self, host: int, clock: int) -> Iterator[tuple[str, int, bytes, bytes]]:
         if self._with_watermarks:
-            tables = {each.table.id.bytes: TableWatermark(each.digest, clock) for each in self._writers}
+            tables = {writer.table.id.bytes: TableWatermark(writer.digest, clock) for writer in self._writers}
             for key, value in watermarks.encode(Watermark(bytes([host]) * 16, clock, 1, 1, tables)):
                 yield f"{PREFIX}.watermarks", 0, key, value
             return
@@ -202,14 +202,14 @@ class Tree:
         self.processes = [root, *root.children(recursive=True)]
 
     def cpu(self) -> float:
-        return sum(sum(each.cpu_times()[:2]) for each in self.processes)
+        return sum(sum(process.cpu_times()[:2]) for process in self.processes)
 
     def figures(self, of: str) -> Figures:
         """Memory, open files and threads, largest of one process or all together."""
         return {
-            f"{of} memory MB": sum(each.memory_full_info().pss for each in self.processes) / 1e6,
-            f"{of} files": float(sum(each.num_fds() for each in self.processes)),
-            f"{of} threads": float(sum(each.num_threads() for each in self.processes)),
+            f"{of} memory MB": sum(process.memory_full_info().pss for process in self.processes) / 1e6,
+            f"{of} files": float(sum(process.num_fds() for process in self.processes)),
+            f"{of} threads": float(sum(process.num_threads() for process in self.processes)),
         }
 
 
@@ -226,7 +226,7 @@ def main(  # noqa: PLR0913, PLR0917 - options
     counts: str, active: int, rate: float, seconds: float, given: Sequence[str], before: Path | None
 ) -> None:
     """Measure the materializer with many tables."""
-    settings = dict(each.split("=", 1) for each in given)
+    settings = dict(argument.split("=", 1) for argument in given)
     versions = {"now": project_root()} | ({"before": before.resolve()} if before else {})
     rows: dict[str, Figures] = {}
     for count in map(int, counts.split(",")):
@@ -293,7 +293,7 @@ def _idle(job: Program, broker: KafkaBroker, seconds: float) -> Figures:
 
 def _reads(tree: Tree) -> int:
     """The read calls of a program, of its connections and files."""
-    return sum(each.io_counters().read_count for each in tree.processes)
+    return sum(process.io_counters().read_count for process in tree.processes)
 
 
 def _start_broker(stack: ExitStack, folder: Path, load: Load, *, has_watermarks: bool) -> KafkaBroker:

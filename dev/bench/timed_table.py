@@ -128,7 +128,7 @@ class Readers:
         )
         while not (partitions := consumer.list_topics(topic, 10).topics[topic].partitions):
             time.sleep(0.1)
-        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
         while not self._over.is_set():
             messages = consumer.consume(1000, 0.1)
             now = time.time()

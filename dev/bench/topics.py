@@ -24,11 +24,11 @@ def create_topics(bootstrap: str, *topics: NewTopic) -> None:
 def message_counter(bootstrap: str, topic: str, count: int) -> Callable[[], int]:
     """A function that counts the messages in the topic's `count` partitions; 0 while a new topic has no leader yet."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})
-    partitions = [TopicPartition(topic, each) for each in range(count)]
+    partitions = [TopicPartition(topic, number) for number in range(count)]
 
     def counted() -> int:
         try:
-            return sum(consumer.get_watermark_offsets(each, timeout=30)[1] for each in partitions)
+            return sum(consumer.get_watermark_offsets(partition, timeout=30)[1] for partition in partitions)
         except KafkaException as error:
             if error.args[0].retriable() or error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION:
                 return 0

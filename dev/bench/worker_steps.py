@@ -117,8 +117,8 @@ def instrument() -> Steps:
     for step, module_name, path in STEPS:
         owner: Any = importlib.import_module(module_name)
         *classes, name = path.split(".")
-        for each in classes:
-            owner = getattr(owner, each)
+        for class_ in classes:
+            owner = getattr(owner, class_)
         setattr(owner, name, steps.wrap(step, getattr(owner, name)))
     return steps
 

@@ -37,13 +37,13 @@ def main(*, again: bool) -> None:
 def freeze(folder: Path) -> None:
     """AssertionError if the present code does not read what it writes."""
     folder.mkdir(parents=True, exist_ok=True)
-    for each in FORMATS:
-        vectors = each.make()
+    for format_ in FORMATS:
+        vectors = format_.make()
         data = {vector.name: vector.data for vector in vectors}
         for vector in vectors:
-            wrong = differences(vector.meaning, each.read(vector.name, data))
-            assert not wrong, f"{each.name}, {vector.name}: {wrong}"
-        write_vectors(folder / f"{each.name}.json", vectors)
+            wrong = differences(vector.meaning, format_.read(vector.name, data))
+            assert not wrong, f"{format_.name}, {vector.name}: {wrong}"
+        write_vectors(folder / f"{format_.name}.json", vectors)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ Schema: TypeAlias = dict[str, Any]
 
 
 def main() -> int:
-    manifests = [each for file in manifest_files() for each in yaml.safe_load_all(file.read_text())]
+    manifests = [manifest for file in manifest_files() for manifest in yaml.safe_load_all(file.read_text())]
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, VALIDATOR]
         subprocess.run(command, check=True)
@@ -91,7 +91,7 @@ def _reduced(manifests: Sequence[dict[str, Any]], kubernetes: Kubernetes) -> dic
         kinds.setdefault(kind_of(manifest), []).append(manifest)
     applications = kinds.pop(SPARK)
     reduced = {kind: _used(kubernetes.schema(kind), found, kubernetes) for kind, found in kinds.items()}
-    templates = [template for each in applications for template in pod_templates(each)]
+    templates = [template for application in applications for template in pod_templates(application)]
     reduced[POD_TEMPLATE] = _used(kubernetes.schema(POD_TEMPLATE), templates, kubernetes)
     return reduced
 
@@ -101,7 +101,7 @@ def _used(schema: Schema, values: Sequence[Any], kubernetes: Kubernetes) -> Sche
     schema = kubernetes.resolved(schema)
     found = {key: schema[key] for key in KEPT if key in schema}
     if isinstance(found.get("type"), list):  # null stands for a field that is left out, which no manifest says
-        found["type"] = [each for each in found["type"] if each != "null"]
+        found["type"] = [name for name in found["type"] if name != "null"]
     if "properties" in schema:
         found["properties"] = {
             name: _used(inner, fields, kubernetes) if (fields := _fields(values, name)) else False

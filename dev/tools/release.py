@@ -120,7 +120,7 @@ def repacked(archive: bytes, seconds: int) -> bytes:
         gzip.GzipFile(fileobj=out, mode="wb", mtime=seconds) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as after,
     ):
-        for member in sorted(before.getmembers(), key=lambda each: each.name):
+        for member in sorted(before.getmembers(), key=lambda info: info.name):
             content = before.extractfile(member)
             member.mtime, member.uid, member.gid, member.uname, member.gname = seconds, 0, 0, "", ""
             member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644

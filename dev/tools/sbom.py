@@ -78,14 +78,14 @@ def bill_of_materials(name: str, version: str, commit: str, at: datetime) -> str
     bom.metadata.timestamp, bom.metadata.component = at, root
     packages = list(locked_packages(REQUIREMENTS.read_text(encoding="ascii")))
     needed = _needed({package.name for package in packages})
-    made = [(each, _python_component(each, is_needed=each.name in needed)) for each in packages]
+    made = [(package, _python_component(package, is_needed=package.name in needed)) for package in packages]
     for component in (*(component for _, component in made), *_jar_components()):
         bom.components.add(component)
     components = {package.name: component for package, component in made if package.is_for_this}
-    bom.register_dependency(root, [components[each] for each in sorted(_direct())])
+    bom.register_dependency(root, [components[name] for name in sorted(_direct())])
     for package in sorted(needed.keys() & components.keys()):
         of = sorted(_requirements(package, needed[package]) & components.keys())
-        bom.register_dependency(components[package], [components[each] for each in of])
+        bom.register_dependency(components[package], [components[name] for name in of])
     text = JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
     wrong = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     if wrong is not None:
@@ -102,7 +102,7 @@ def _python_component(package: LockedPackage, *, is_needed: bool) -> Component:
         scope=ComponentScope.REQUIRED if is_needed else ComponentScope.EXCLUDED,
         bom_ref=str(purl),
         purl=purl,
-        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=each) for each in package.sha256],
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in package.sha256],
         properties=[Property(name="marker", value=package.marker)] if package.marker else [],
     )
 
@@ -126,7 +126,7 @@ def _jar_components() -> Iterator[Component]:
             bom_ref=str(purl),
             purl=purl,
             hashes=[HashType(alg=HashAlgorithm.SHA_256, content=sha256)],
-            properties=[Property(name="jar-set", value=each) for each in names],
+            properties=[Property(name="jar-set", value=name) for name in names],
         )
 
 
@@ -147,7 +147,7 @@ def _all_extras(extras: Mapping[str, Iterable[str]]) -> set[str]:
         if extra not in found:
             found.add(extra)
             named = (Requirement(line) for line in extras[extra])
-            left += [each for line in named for each in line.extras if each in extras]
+            left += [extra for line in named for extra in line.extras if extra in extras]
     return found
 
 
@@ -181,5 +181,5 @@ def _lines(package: str, extras: Iterable[str]) -> list[Requirement]:
         return []
     wanted = ("", *extras)
     return [
-        line for line in lines if line.marker is None or any(line.marker.evaluate({"extra": each}) for each in wanted)
+        line for line in lines if line.marker is None or any(line.marker.evaluate({"extra": extra}) for extra in wanted)
     ]

@@ -60,7 +60,7 @@ class Grants:
         """Whether the role is granted in each of them. Where there is none, it must be granted in all namespaces."""
         if not namespaces:
             return self.allows(role, None)
-        return all(self.allows(role, each) for each in namespaces)
+        return all(self.allows(role, namespace) for namespace in namespaces)
 
     def allows_somewhere(self, role: Role) -> bool:
         return any(grant.role >= role for grant in self.every)

@@ -106,5 +106,7 @@ def _http_error(request: Request, error: Exception) -> JSONResponse:
 
 def _invalid_request(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors())
+    problems = "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors()
+    )
     return _answer(CatalogueError(Refusal.INVALID, f"{problems}.", "See openapi.json for what each path takes."))

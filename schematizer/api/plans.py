@@ -31,7 +31,7 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
         be allowed to read both; comments are the docs of a topic that it may read.
         """
         asked = [schema_id] if from_schema_id is None else [schema_id, from_schema_id]
-        topics = {each.topic for one in asked for each in readers.readable(request, one).topics}
+        topics = {topic.topic for one in asked for topic in readers.readable(request, one).topics}
         return catalogue.plans.make(planner, table, schema_id, from_schema_id, topics)
 
     return routes

@@ -53,5 +53,5 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 
 
 def _description(namespace: str, body: DescriptionBody) -> Description:
-    fields = {path: FieldDocumentation(each.doc, each.owner, each.pii) for path, each in body.fields.items()}
+    fields = {path: FieldDocumentation(field.doc, field.owner, field.pii) for path, field in body.fields.items()}
     return Description(namespace, body.format, body.text, body.source, body.key, body.owner, body.doc, fields)

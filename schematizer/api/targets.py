@@ -47,7 +47,9 @@ def _all(catalogue: Catalogue, access: Access) -> APIRouter:
     def put_consumer_group(name: str, group: str, body: ConsumerGroupBody, request: Request) -> ConsumerGroup:
         """Adds or changes a consumer group."""
         by = writers.of_namespace(request, None)
-        reads = [DataSource(namespace=each.namespace, source=each.source) for each in body.data_sources]
+        reads = [
+            DataSource(namespace=data_source.namespace, source=data_source.source) for data_source in body.data_sources
+        ]
         return catalogue.data_targets.put_group(name, group, reads, by=by)
 
     return routes
@@ -67,15 +69,15 @@ def _one(catalogue: Catalogue, readers: DataTargetReaders, access: Access) -> AP
         """Its consumer groups, and the namespaces and sources that each reads."""
         readers.require(request, name)
         groups = catalogue.data_targets.groups(name)
-        readers.require_all(request, (each.namespace for group in groups for each in group.data_sources))
+        readers.require_all(request, (data_source.namespace for group in groups for data_source in group.data_sources))
         return groups
 
     @routes.get("/data-targets/{name}/topics")
     def followed_topics(name: str, request: Request, cursor: Cursor = 0) -> FollowedTopics:
         """The topics that it reads now, and whether anything changed since the cursor of the last answer."""
         readers.require(request, name, may_be_empty=True)
-        followed = catalogue.data_targets.follow(name, cursor)
-        readers.require_all(request, (each.namespace for each in followed.topics))
+        followed = catalogue.data_targets.followed_topics(name, cursor)
+        readers.require_all(request, (topic.namespace for topic in followed.topics))
         return followed
 
     return routes

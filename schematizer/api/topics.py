@@ -64,7 +64,7 @@ def _list(routes: APIRouter, catalogue: Catalogue, access: Access) -> None:
             access.require(request, Role.READER, namespace)
         wanted = TopicFilter(namespace, source, data_target, schema_id, kind, status, created_since)
         found = catalogue.topics.every(wanted)
-        target_readers.require_all(request, (each.namespace for each in found))
+        target_readers.require_all(request, (topic.namespace for topic in found))
         return found
 
 
@@ -113,8 +113,8 @@ def _schemas(routes: APIRouter, catalogue: Catalogue, readers: SchemaReaders, ac
     @routes.get("/schemas/{schema_id}/topics")
     def topics_of_schema(schema_id: PathId, request: Request) -> list[Topic]:
         """Topics with this schema that the login may read."""
-        readable = {each.topic for each in readers.readable(request, schema_id).topics}
-        return [each for each in catalogue.topics.every(TopicFilter(schema_id=schema_id)) if each.name in readable]
+        readable = {topic_schema.topic for topic_schema in readers.readable(request, schema_id).topics}
+        return [topic for topic in catalogue.topics.every(TopicFilter(schema_id=schema_id)) if topic.name in readable]
 
     @routes.get("/schemas/{schema_id}/elements")
     def elements(schema_id: PathId, request: Request, topic: str | None = None) -> list[Element]:

@@ -38,11 +38,11 @@ class Defaults:
         match schema["type"]:
             case "array":
                 items = schema["items"]
-                valid = isinstance(value, list) and all(self.is_valid(items, each, namespace) for each in value)
+                valid = isinstance(value, list) and all(self.is_valid(items, item, namespace) for item in value)
             case "map":
                 type_ = schema["values"]
                 valid = isinstance(value, dict) and all(
-                    self.is_valid(type_, each, namespace) for each in value.values()
+                    self.is_valid(type_, item, namespace) for item in value.values()
                 )
             case "record" | "error":
                 # A record that is not complete yet contains the field: such a default would contain itself forever.

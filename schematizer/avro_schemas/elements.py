@@ -173,5 +173,9 @@ def _collect(schema: Any, namespace: str, names: dict[str, dict[str, Any]]) -> N
         if "name" in schema:
             space = schema.get("namespace", namespace)
             names[full_name(schema["name"], space)] = schema
-        for inner in (schema.get("items"), schema.get("values"), *(each["type"] for each in schema.get("fields", ()))):
+        for inner in (
+            schema.get("items"),
+            schema.get("values"),
+            *(field["type"] for field in schema.get("fields", ())),
+        ):
             _collect(inner, space, names)

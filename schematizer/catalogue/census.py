@@ -58,7 +58,7 @@ def how_many(condition: SQLColumnExpression[bool]) -> ColumnElement[int]:
 
 def _take(session: Session) -> list[Counted]:
     names = {row.id: row.name for row in session.execute(select(NamespaceRow.id, NamespaceRow.name))}
-    shown = {each: names[each] for each in sorted(names)[:MAX_NAMESPACES]}
+    shown = {name: names[name] for name in sorted(names)[:MAX_NAMESPACES]}
     found: Counter[tuple[str, str, str]] = Counter()
     for table, conditions in _conditions(now()).items():
         rows = {namespace_id: counts for namespace_id, *counts in session.execute(_query(table, conditions))}
@@ -72,8 +72,8 @@ def _take(session: Session) -> list[Counted]:
 def _conditions(moment: datetime) -> dict[type[Base], dict[tuple[str, str], ColumnElement[bool]]]:
     """Return, for each table, what is counted and in which state, with the condition that its rows meet."""
     before = moment - timedelta(days=UNUSED_DAYS)
-    topics = {("topics", each.value): TopicRow.status == each for each in Status}
-    schemas = {("topic_schemas", each.value): TopicSchemaRow.status == each for each in Status}
+    topics = {("topics", status.value): TopicRow.status == status for status in Status}
+    schemas = {("topic_schemas", status.value): TopicSchemaRow.status == status for status in Status}
     return {
         TopicRow: {**topics, ("unused_topics", ""): is_unused_topic(before)},
         TopicSchemaRow: {**schemas, ("unused_schemas", ""): is_unused_schema(before)},

@@ -108,16 +108,16 @@ def apply_registration(session: Session, by: str, source: SourceRow, said: Docum
     source.owner = said.owner if said.owner is not None else source.owner
     changed = before != (source.doc, source.owner)
     known = {field.path: field for field in source.fields}
-    for path, each in said.fields.items():
-        if path in said.in_schema and each.owner is None and each.is_pii is None and path not in known:
+    for path, field in said.fields.items():
+        if path in said.in_schema and field.owner is None and field.is_pii is None and path not in known:
             continue
         row = known.get(path)
         if row is None:
             row = _add(source, path)
         old = (row.doc, row.owner, row.is_pii)
-        row.doc = each.doc if each.doc is not None else row.doc
-        row.owner = each.owner if each.owner is not None else row.owner
-        row.is_pii = each.is_pii if each.is_pii is not None else bool(row.is_pii)
+        row.doc = field.doc if field.doc is not None else row.doc
+        row.owner = field.owner if field.owner is not None else row.owner
+        row.is_pii = field.is_pii if field.is_pii is not None else bool(row.is_pii)
         changed = changed or old != (row.doc, row.owner, row.is_pii)
     session.flush()
     if changed:
@@ -146,5 +146,5 @@ def _unknown(session: Session, source: SourceRow, fields: Mapping[str, FieldText
     newest = newest_value(session, source)
     if newest is None:
         return []
-    known = {each.path for each in elements_of(session, newest.schema_id, newest)}
+    known = {element.path for element in elements_of(session, newest.schema_id, newest)}
     return sorted(fields.keys() - known)

@@ -108,7 +108,9 @@ def index_namespace(session: Session, row: NamespaceRow) -> None:
 
 def index_source(session: Session, row: SourceRow) -> None:
     """The source, its topics, and the fields of its newest schema."""
-    found = {(each.about, each.name): each for each in _documents(session, row)}  # records of a union may share a path
+    found = {
+        (document.about, document.name): document for document in _documents(session, row)
+    }  # records of a union may share a path
     _store(session, row.namespace.name, row.name, list(found.values()))
 
 
@@ -190,11 +192,11 @@ def _by_thing(
 def _of(texts: dict[int, list[str]], about_id: int | None) -> list[str]:
     if about_id is not None:
         return texts.get(about_id, [])
-    return [each for of_one in texts.values() for each in of_one]
+    return [document for of_one in texts.values() for document in of_one]
 
 
 def _lines(*texts: Iterable[str | None]) -> str:
-    return "\n".join(each for some in texts for each in some if each)
+    return "\n".join(text for some in texts for text in some if text)
 
 
 def _store(session: Session, namespace: str, source: str, wanted: list[Document]) -> None:
@@ -203,7 +205,7 @@ def _store(session: Session, namespace: str, source: str, wanted: list[Document]
     place = (documents.c.about.in_(kinds), documents.c.namespace == namespace, documents.c.source == source)
     query = select(documents).where(*place)
     known: dict[tuple[str, str], Any] = {(row.about, row.name): row for row in session.execute(query)}
-    _write(session, [(each, known.pop((each.about.value, each.name), None)) for each in wanted])
+    _write(session, [(document, known.pop((document.about.value, document.name), None)) for document in wanted])
     if known:
         session.execute(documents.delete().where(documents.c.id.in_([row.id for row in known.values()])))
 

@@ -62,10 +62,10 @@ class Lineages:
                 .order_by(TopicRow.id, ConsumerRow.service, ConsumerRow.id)
             )
             table = CassandraTable(keyspace=namespace.rpartition(".")[2], name=source)
-            topics = [self._topics.view(each) for each in row.topics]
+            topics = [self._topics.view(topic) for topic in row.topics]
             readers = Readers(
-                [Registered(*each) for each in session.execute(query)],
-                {each.name: each.data_target.name for each in groups_of_source(session, row)},
+                [Registered(*columns) for columns in session.execute(query)],
+                {group.name: group.data_target.name for group in groups_of_source(session, row)},
                 lags_of,
             )
             return Lineage(namespace=namespace, source=source, stages=stages(table, topics, readers))

@@ -64,11 +64,11 @@ class Overview:
         """The sums of the sources of each namespace with a schema, by the namespace's id."""
 
         def transaction(session: Session) -> dict[int, Coverage]:
-            each = _coverage().subquery()
-            columns = [func.sum(each.c[name]) for name in ("fields", "documented", "pii")]
+            coverage = _coverage().subquery()
+            columns = [func.sum(coverage.c[name]) for name in ("fields", "documented", "pii")]
             query = (
                 select(SourceRow.namespace_id, *columns)
-                .join(SourceRow, SourceRow.id == each.c.source_id)
+                .join(SourceRow, SourceRow.id == coverage.c.source_id)
                 .group_by(SourceRow.namespace_id)
             )
             return {
@@ -93,7 +93,7 @@ class Overview:
             )
             used = session.scalars(query).all()
             shown = enumerate(used[start : start + count], start)
-            return [_version(session, each, len(used) - index) for index, each in shown], len(used)
+            return [_version(session, row, len(used) - index) for index, row in shown], len(used)
 
         return self._database.read_session(transaction)
 
@@ -102,7 +102,7 @@ class Overview:
 
         def transaction(session: Session) -> list[ConsumerGroup]:
             row = lookups.source_row(session, namespace, source)
-            return [group_view(each) for each in groups_of_source(session, row)]
+            return [group_view(group) for group in groups_of_source(session, row)]
 
         return self._database.read_session(transaction)
 

@@ -71,7 +71,7 @@ def _columns(session: Session, schema_id: int, topics: Collection[str] | None) -
     used = session.scalars(query).first()
     described = elements_of(session, schema_id, used)
     try:
-        columns = columns_of(text, {each.path: each.doc for each in described if each.doc})
+        columns = columns_of(text, {element.path: element.doc for element in described if element.doc})
     except PlanError as error:
         raise invalid(f"Schema {schema_id} has no table: {error}.", "Choose a schema of a record.") from error
-    return columns, [each.path for each in described if each.is_key]
+    return columns, [element.path for element in described if element.is_key]

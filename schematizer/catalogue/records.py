@@ -189,7 +189,7 @@ class History:
         def transaction(session: Session) -> list[Decision]:
             row = lookups.source_row(session, namespace, source)
             query = select(DecisionRow).where(DecisionRow.source_id == row.id).order_by(DecisionRow.id)
-            return [_decision(each, row) for each in session.scalars(query)]
+            return [_decision(decision, row) for decision in session.scalars(query)]
 
         return self._database.read_session(transaction)
 

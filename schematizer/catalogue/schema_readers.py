@@ -36,7 +36,7 @@ class SchemaReaders:
         except CatalogueError:
             self._access.require_one(request, Role.READER, ())
             raise
-        namespaces = {each.topic: parse_topic(each.topic, self._pii_prefix).namespace for each in found.topics}
+        namespaces = {topic.topic: parse_topic(topic.topic, self._pii_prefix).namespace for topic in found.topics}
         actor = self._access.require_one(request, Role.READER, set(namespaces.values()))
-        topics = [each for each in found.topics if actor.grants.allows(Role.READER, namespaces[each.topic])]
+        topics = [topic for topic in found.topics if actor.grants.allows(Role.READER, namespaces[topic.topic])]
         return found.model_copy(update={"topics": topics})

@@ -99,8 +99,8 @@ def store_elements(session: Session, schema_id: int, text: str) -> None:
     if session.scalar(select(ElementRow.id).where(ElementRow.schema_id == schema_id).limit(1)) is not None:
         return
     rows = [
-        {**each._asdict(), "path": each.path[:PATH_LENGTH], "schema_id": schema_id, "position": position}
-        for position, each in enumerate(avro_elements.elements(text))
+        {**element._asdict(), "path": element.path[:PATH_LENGTH], "schema_id": schema_id, "position": position}
+        for position, element in enumerate(avro_elements.elements(text))
     ]
     if rows:
         session.connection().execute(insert(ElementRow), rows)  # the session's own insert is one statement a row

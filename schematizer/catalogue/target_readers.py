@@ -32,12 +32,12 @@ class DataTargetReaders:
         reads = self._targets.namespaces(name).get(name)
         if reads is None or (not reads and not may_be_empty):
             self._access.require(request, Role.READER, None)
-        elif any(grants.allows(Role.READER, each) for each in reads):
+        elif any(grants.allows(Role.READER, read) for read in reads):
             self.require_all(request, reads)
         elif reads:
             self._access.require(request, Role.READER, None)
 
     def require_all(self, request: Request, namespaces: Iterable[str]) -> None:
         """Requires the role reader in each namespace that was found: a group may have changed since `require`."""
-        for each in sorted(set(namespaces)):
-            self._access.require(request, Role.READER, each)
+        for namespace in sorted(set(namespaces)):
+            self._access.require(request, Role.READER, namespace)

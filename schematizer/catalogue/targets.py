@@ -93,15 +93,15 @@ class DataTargets:
             elif row.data_target_id != target.id:
                 lookups.refuse_if_there(row, f"consumer group of {row.data_target.name}:", group)
             # One that stays is the same row: of two equal ones, the new would be inserted before the old is deleted.
-            known = {_data_source_view(each): each for each in row.data_sources}
-            row.data_sources = [known.get(each) or _data_source(session, each) for each in dict.fromkeys(data_sources)]
+            known = {_data_source_view(data_source): data_source for data_source in row.data_sources}
+            row.data_sources = [known.get(view) or _data_source(session, view) for view in dict.fromkeys(data_sources)]
             session.flush()
             lookups.record(session, by, lookups.Change("set data sources", None, f"{name}/{group}"))
             return group_view(row)
 
         return self._database.write_session(transaction)
 
-    def follow(self, name: str, cursor: int = 0) -> FollowedTopics:
+    def followed_topics(self, name: str, cursor: int = 0) -> FollowedTopics:
         """The topics that the data target reads now, and whether anything in the catalogue changed after `cursor`."""
 
         def transaction(session: Session) -> FollowedTopics:
@@ -127,7 +127,7 @@ def _target(row: DataTargetRow) -> DataTarget:
 
 
 def group_view(row: ConsumerGroupRow) -> ConsumerGroup:
-    sources = [_data_source_view(each) for each in row.data_sources]
+    sources = [_data_source_view(data_source) for data_source in row.data_sources]
     return ConsumerGroup(name=row.name, data_target=row.data_target.name, data_sources=sources)
 
 

@@ -66,7 +66,7 @@ class Topics:
 
     def latest_schema(self, name: str, part: Part = Part.VALUE) -> TopicSchema:
         """The newest that is not disabled."""
-        found = [each for each in self.schemas(name, part) if each.status is not Status.DISABLED]
+        found = [schema for schema in self.schemas(name, part) if schema.status is not Status.DISABLED]
         if not found:
             raise not_found(f"enabled schema of the {part}s of topic", name, "Register one, or enable one that it has.")
         return found[-1]

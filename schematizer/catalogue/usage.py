@@ -84,7 +84,7 @@ class Usage:
                 Unused(topic=row.topic.name, schema_id=row.schema_id, last_used_at=row.last_used_at, status=row.status)
                 for row in session.scalars(query)
             ]
-            return sorted(found, key=lambda each: each.last_used_at)
+            return sorted(found, key=lambda unused: unused.last_used_at)
 
         return self._database.read_session(transaction)
 
@@ -92,9 +92,9 @@ class Usage:
 def touch(*used: TopicRow | TopicSchemaRow) -> None:
     """Note that these are in use now."""
     moment = now()
-    for each in used:
-        if moment - each.last_used_at > EXACT_TO:
-            each.last_used_at = moment
+    for use in used:
+        if moment - use.last_used_at > EXACT_TO:
+            use.last_used_at = moment
 
 
 def is_unused_topic(before: datetime) -> ColumnElement[bool]:

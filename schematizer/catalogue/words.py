@@ -22,7 +22,9 @@ def words(text: str) -> list[str]:
 
 
 def _without_accents(text: str) -> str:
-    return "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
+    return "".join(
+        character for character in unicodedata.normalize("NFKD", text) if not unicodedata.combining(character)
+    )
 
 
 def text_words(text: str) -> str:

@@ -78,13 +78,13 @@ def _differences(client: SchematizerClient, path: Path, file: DocumentationFile)
     found = [] if file.doc or (known and known.doc) else [f"{path}: {file.name} has no doc"]
     if known is None:
         return found
-    elements = {each.path: each for each in client.source_elements(file.namespace, file.source)}
+    elements = {element.path: element for element in client.source_elements(file.namespace, file.source)}
     if elements:
         found += [f"{path}: {file.name} has no field {name}" for name in file.fields if name not in elements]
     found += [
         f"{path}: the field {name} of {file.name} has no doc"
-        for name, each in elements.items()
-        if name not in file.fields and not each.doc
+        for name, element in elements.items()
+        if name not in file.fields and not element.doc
     ]
     return found
 

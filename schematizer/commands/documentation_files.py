@@ -48,7 +48,9 @@ class DocumentationFile(BaseModel):
         """Return the documentation to apply. `known_doc`: the source's doc in the catalogue, kept if the
         file has none.
         """
-        fields = {path: FieldText(doc=each.doc, owner=each.owner, pii=each.pii) for path, each in self.fields.items()}
+        fields = {
+            path: FieldText(doc=field.doc, owner=field.owner, pii=field.pii) for path, field in self.fields.items()
+        }
         return SourceDocumentation(doc=self.doc or known_doc, owner=self.owner, fields=fields)
 
 
@@ -83,7 +85,7 @@ def read_files(paths: Iterable[Path]) -> Read:
 def lacking(path: Path, file: DocumentationFile) -> list[str]:
     """A line for each thing that a file should say itself."""
     found = [] if file.owner else [f"{path}: {file.name} has no owner"]
-    return found + [f"{path}: the field {name} has no doc" for name, each in file.fields.items() if not each.doc]
+    return found + [f"{path}: the field {name} has no doc" for name, field in file.fields.items() if not field.doc]
 
 
 def _expanded(paths: Iterable[Path]) -> list[Path]:
@@ -107,5 +109,5 @@ def _read(path: Path) -> DocumentationFile:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
     return " ".join(str(error).split())

@@ -46,8 +46,8 @@ def register(settings: Settings, place: str, namespace: str, dialect: str) -> No
                     Code.DOCUMENTATION, f"{table.fullname} of {place}: {error}.", "Change the model, or leave it out."
                 ) from error
             fields = {
-                path: {"doc": each.doc, "owner": each.owner, "pii": each.is_pii}
-                for path, each in converted.fields.items()
+                path: {"doc": field.doc, "owner": field.owner, "pii": field.is_pii}
+                for path, field in converted.fields.items()
             }
             made = client.register(
                 namespace,

@@ -73,10 +73,10 @@ def _schemas(store: Store, guard: Guard) -> APIRouter:
         sees = guard.sees(request)
 
         def choose(found: list[tuple[str, int]]) -> list[tuple[str, int]]:
-            seen = [each for each in found if sees(each[0])]
+            seen = [version for version in found if sees(version[0])]
             return page.select(list(dict(seen).items()) if latest else seen)  # of a subject the last one stays
 
-        return [_as_json(each) for each in store.every_version(choose, prefix, deleted=deleted)]
+        return [_as_json(registered) for registered in store.every_version(choose, prefix, deleted=deleted)]
 
     @router.get("/ids/{schema_id}")
     def schema(schema_id: SchemaId, *, max_id: MaxIdFlag = False) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Store:
         def transaction(connection: Connection) -> list[int]:
             found = _versions(connection, subject, deleted=deleted or only_deleted)
             alive = set(_version_numbers(connection, subject, deleted=False)) if only_deleted else set()
-            return [each.version for each in found if each.version not in alive]
+            return [registered.version for registered in found if registered.version not in alive]
 
         return self._database.read(transaction)
 
@@ -148,7 +148,7 @@ class Store:
             found: list[Registered] = []
             for subject in dict.fromkeys(subject for subject, _ in wanted):
                 every = _found(connection, subject, deleted=deleted)
-                found += [each for each in every if (subject, each.version) in numbers]
+                found += [registered for registered in every if (subject, registered.version) in numbers]
             return found
 
         return self._database.read(transaction)
@@ -229,7 +229,7 @@ class Store:
                 if alive:
                     raise errors.subject_not_soft_deleted(subject)
                 connection.execute(delete(versions).where(versions.c.subject == subject))
-                return [each.version for each in every]
+                return [registered.version for registered in every]
             if not alive:
                 raise errors.subject_soft_deleted(subject)
             connection.execute(update(versions).where(versions.c.subject == subject).values(deleted=True))
@@ -350,14 +350,14 @@ def _versions(connection: Connection, subject: str, *, deleted: bool) -> list[Re
 
 
 def _version_numbers(connection: Connection, subject: str, *, deleted: bool) -> list[int]:
-    return [each.version for each in _found(connection, subject, deleted=deleted)]
+    return [registered.version for registered in _found(connection, subject, deleted=deleted)]
 
 
 def _version(connection: Connection, subject: str, number: int | None, *, deleted: bool) -> Registered:
     found = _versions(connection, subject, deleted=deleted)
     if number is LATEST:
         return found[-1]
-    match = next((each for each in found if each.version == number), None)
+    match = next((registered for registered in found if registered.version == number), None)
     if match is None:
         raise errors.version_not_found(number)
     return match
@@ -381,7 +381,7 @@ def _compared(connection: Connection, subject: str, level: Level) -> list[Regist
 
 
 def _parsed(earlier: Sequence[Registered]) -> list[tuple[int, AvroSchema]]:
-    return [(each.version, parse(each.text)) for each in earlier]
+    return [(registered.version, parse(registered.text)) for registered in earlier]
 
 
 def _require_writable(connection: Connection, subject: str) -> registry_queries.Settings:

@@ -33,7 +33,7 @@ class AvroConverter:
             _primary_key(schema),
             elements.document(canonical),
             _text(schema.get("owner")),
-            {path: each for path, each in fields.items() if each != FieldDocumentation()},
+            {path: field for path, field in fields.items() if field != FieldDocumentation()},
         )
 
 

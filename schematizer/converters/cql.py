@@ -33,14 +33,14 @@ class CqlConverter:
         if found is None:
             raise ConversionError(f"the namespace {namespace} is not <topic prefix>.<keyspace>, as in cdc.shop")
         statements = read_statements(text)
-        tables = [each for each in statements if isinstance(each, TableStatement)]
+        tables = [statement for statement in statements if isinstance(statement, TableStatement)]
         if len(tables) != 1:
             raise ConversionError(f"{len(tables)} CREATE TABLE statements, not one")
-        types = [each for each in statements if isinstance(each, TypeStatement)]
-        for each in statements:
-            if each.keyspace not in (None, found["keyspace"]):
+        types = [statement for statement in statements if isinstance(statement, TypeStatement)]
+        for statement in statements:
+            if statement.keyspace not in (None, found["keyspace"]):
                 raise ConversionError(
-                    f"{each.keyspace}.{each.name} is not in the keyspace of the namespace {namespace}"
+                    f"{statement.keyspace}.{statement.name} is not in the keyspace of the namespace {namespace}"
                 )
         table = _metadata(found["keyspace"], tables[0], types)
         try:
@@ -52,7 +52,7 @@ class CqlConverter:
 
 
 def _metadata(keyspace: str, table: TableStatement, types: list[TypeStatement]) -> TableMetadata:
-    texts = [*table.columns.values(), *(text for each in types for text in each.fields.values())]
+    texts = [*table.columns.values(), *(text for type_ in types for text in type_.fields.values())]
     if any("'" in text for text in texts):
         raise ConversionError(f"the table {table.name} has a custom type, whose full name only Cassandra knows")
     named: dict[str, Any] = {"keyspace_name": keyspace, "table_name": table.name}
@@ -72,11 +72,11 @@ def _metadata(keyspace: str, table: TableStatement, types: list[TypeStatement]) 
     type_rows = [
         {
             "keyspace_name": keyspace,
-            "type_name": each.name,
-            "field_names": tuple(each.fields),
-            "field_types": tuple(each.fields.values()),
+            "type_name": type_.name,
+            "field_names": tuple(type_.fields),
+            "field_types": tuple(type_.fields.values()),
         }
-        for each in types
+        for type_ in types
     ]
     try:
         return tables_from_rows([row], columns, type_rows, [])[_ID]

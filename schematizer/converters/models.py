@@ -43,7 +43,7 @@ def convert_model(table: SqlTable, dialect: str, namespace: str) -> Converted:
     text = str(CreateTable(table).compile(dialect=make()))
     described = SqlConverter(parsed_by).read(text)
     docs = {column.name: column_doc(column) for column in table.columns}
-    columns = [replace(each, doc=docs[each.name]) for each in described.columns]
+    columns = [replace(column, doc=docs[column.name]) for column in described.columns]
     converted = convert_table(replace(described, columns=columns, doc=table.comment), namespace)
     names = avro_names(column.name for column in table.columns)
     fields = {

@@ -34,15 +34,19 @@ class SqlConverter:
     def read(self, text: str) -> Table:
         """The table that the statements describe."""
         try:
-            return self._read([each for each in sqlglot.parse(text, read=self._dialect) if each is not None])
+            return self._read(
+                [statement for statement in sqlglot.parse(text, read=self._dialect) if statement is not None]
+            )
         except SqlglotError as error:
             raise ConversionError(f"it is not {self._dialect}: {str(error).splitlines()[0]}") from error
         except RecursionError:
             raise ConversionError("it is nested too deeply") from None
 
     def _read(self, statements: Sequence[exp.Expr]) -> Table:
-        comments = [each for each in statements if isinstance(each, exp.Comment)]
-        tables = [each for each in statements if isinstance(each, exp.Create) and each.kind == "TABLE"]
+        comments = [statement for statement in statements if isinstance(statement, exp.Comment)]
+        tables = [
+            statement for statement in statements if isinstance(statement, exp.Create) and statement.kind == "TABLE"
+        ]
         others = len(statements) - len(comments) - len(tables)
         if len(tables) != 1 or others:
             raise ConversionError(f"{len(tables)} CREATE TABLE and {others} other statements, not one and none")
@@ -52,16 +56,18 @@ class SqlConverter:
         schema = create.this
         if not isinstance(schema, exp.Schema):
             raise ConversionError("the CREATE TABLE names no columns")
-        columns = [self._column(each) for each in schema.expressions if isinstance(each, exp.ColumnDef)]
+        columns = [
+            self._column(expression) for expression in schema.expressions if isinstance(expression, exp.ColumnDef)
+        ]
         key = [
-            each.name
-            for each in schema.expressions
-            if isinstance(each, exp.ColumnDef) and _has(each, exp.PrimaryKeyColumnConstraint)
+            expression.name
+            for expression in schema.expressions
+            if isinstance(expression, exp.ColumnDef) and _has(expression, exp.PrimaryKeyColumnConstraint)
         ]
         for part in schema.expressions:
             found = part if isinstance(part, exp.PrimaryKey) else part.find(exp.PrimaryKey)
             if found is not None:
-                key = [_column_name(each) for each in found.expressions]
+                key = [_column_name(expression) for expression in found.expressions]
         return Table(schema.this.name, columns, key, _comment(create.args.get("properties")))
 
     def _column(self, column: exp.ColumnDef) -> Column:
@@ -69,7 +75,7 @@ class SqlConverter:
         if not isinstance(kind, exp.DataType):
             raise ConversionError(f"the column {column.name} has no type")
         avro = avro_type(kind, self._dialect, column.name)
-        never_null = any(_has(column, each) for each in _NEVER_NULL) or kind.this in _SERIAL
+        never_null = any(_has(column, constraint) for constraint in _NEVER_NULL) or kind.this in _SERIAL
         return Column(
             column.name,
             avro,
@@ -83,7 +89,7 @@ class SqlConverter:
 def _has(column: exp.ColumnDef, kind: type[exp.Expression]) -> bool:
     """NULL is a NotNullColumnConstraint that allows it."""
     found = [constraint.args.get("kind") for constraint in column.constraints]
-    return any(isinstance(each, kind) and not each.args.get("allow_null") for each in found)
+    return any(isinstance(constraint, kind) and not constraint.args.get("allow_null") for constraint in found)
 
 
 def _comment(node: exp.Expression | None) -> str | None:
@@ -91,7 +97,7 @@ def _comment(node: exp.Expression | None) -> str | None:
     found: exp.Expression | None = None
     if isinstance(node, exp.ColumnDef):
         kinds = [constraint.args.get("kind") for constraint in node.constraints]
-        found = next((each for each in kinds if isinstance(each, exp.CommentColumnConstraint)), None)
+        found = next((kind for kind in kinds if isinstance(kind, exp.CommentColumnConstraint)), None)
     elif node is not None:
         found = node.find(exp.SchemaCommentProperty)
     return str(found.this.name) if found is not None else None
@@ -100,17 +106,17 @@ def _comment(node: exp.Expression | None) -> str | None:
 def _commented(table: Table, comments: Sequence[exp.Comment]) -> Table:
     """The table with what each COMMENT ON says of it, or of one of its columns."""
     doc, docs = table.doc, {column.name: column.doc for column in table.columns}
-    for each in comments:
-        target, text = each.this, each.expression.name if each.expression else None
-        if each.args.get("kind") == "TABLE" and target.name == table.name:
+    for comment in comments:
+        target, text = comment.this, comment.expression.name if comment.expression else None
+        if comment.args.get("kind") == "TABLE" and target.name == table.name:
             doc = text
-        elif each.args.get("kind") != "COLUMN" or target.table != table.name:
+        elif comment.args.get("kind") != "COLUMN" or target.table != table.name:
             raise ConversionError(f"a comment on something other than the table {table.name} and its columns")
         elif target.name in docs:
             docs[target.name] = text
         else:
             raise ConversionError(f"a comment on {table.name}.{target.name}, a column that the table does not have")
-    return replace(table, doc=doc, columns=[replace(each, doc=docs[each.name]) for each in table.columns])
+    return replace(table, doc=doc, columns=[replace(column, doc=docs[column.name]) for column in table.columns])
 
 
 def _column_name(node: exp.Expression) -> str:

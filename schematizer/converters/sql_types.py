@@ -70,7 +70,7 @@ def avro_type(kind: exp.DataType, dialect: str, column: str) -> Any:  # noqa: AN
 
 def _decimal(kind: exp.DataType, dialect: str) -> Any:  # noqa: ANN401 - JSON
     """PostgreSQL's numeric without a precision has no bound, and so no Avro decimal."""
-    given = [int(each.name) if each.name.isdecimal() else None for each in kind.expressions]
+    given = [int(expression.name) if expression.name.isdecimal() else None for expression in kind.expressions]
     if None in given:
         raise ConversionError(f"the type {kind.sql(dialect)} has a precision or a scale that is no whole number")
     if not given and dialect == "postgres":

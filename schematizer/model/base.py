@@ -34,7 +34,7 @@ class Time(TypeDecorator[datetime]):
 
 def words(kind: type[StrEnum], length: int) -> Enum:
     """A column of an enum's values, which the database sees as text: a new value needs no migration."""
-    return Enum(kind, native_enum=False, length=length, values_callable=lambda each: [one.value for one in each])
+    return Enum(kind, native_enum=False, length=length, values_callable=lambda values: [one.value for one in values])
 
 
 class Base(DeclarativeBase):

@@ -58,7 +58,7 @@ def settings_of(connection: Connection, subject: str) -> Settings:
     table = subject_settings.c
     query = select(table.subject, table.compatibility, table.mode).where(table.subject.in_((GLOBAL, subject)))
     rows = {row.subject: row for row in connection.execute(query)}
-    found = [rows[each] for each in (subject, GLOBAL) if each in rows]
+    found = [rows[name] for name in (subject, GLOBAL) if name in rows]
     level = next((row.compatibility for row in found if row.compatibility), None)
     return Settings(level, next((row.mode for row in found if row.mode), None))
 

@@ -31,16 +31,16 @@ def newest_topic(session: Session, source: SourceRow, pii_prefix: str) -> Newest
     if not found:
         return None
     row = found[-1]
-    values = [each for each in row.schemas if each.part is Part.VALUE and each.status is not Status.DISABLED]
-    texts = _texts(session, [each.schema_id for each in values])
-    paths = {each.path for text in texts.values() for each in elements.elements(text)}
+    values = [schema for schema in row.schemas if schema.part is Part.VALUE and schema.status is not Status.DISABLED]
+    texts = _texts(session, [value.schema_id for value in values])
+    paths = {element.path for text in texts.values() for element in elements.elements(text)}
     key = _key_text(session, row)
     columns = _primary_key(session, row)
     return NewestTopic(
         row.name,
         row.status is not Status.READ_WRITE,
         row.name.startswith(pii_prefix),
-        bool(key or columns or any(each.format != UNSAID for each in row.schemas)),
+        bool(key or columns or any(schema.format != UNSAID for schema in row.schemas)),
         key,
         columns,
         frozenset(paths),
@@ -83,7 +83,7 @@ def there_already(topic: TopicRow) -> Verdict:
 def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_prefix: str) -> TopicRow:
     """Add a topic. Its name has the next version's number, and the prefix of personal data if the schema has some."""
     namespace = source.namespace.name
-    known = [each.name for each in source.topics if each.kind in _ASSIGNED]
+    known = [topic.name for topic in source.topics if topic.kind in _ASSIGNED]
     version = 1 + max((parse_topic(name, pii_prefix).version for name in known), default=0)
     prefix = pii_prefix if new.pii else ""
     name = topic_name(namespace, source.name, version, prefix)
@@ -111,12 +111,12 @@ def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_
 
 def _primary_key(session: Session, topic: TopicRow) -> tuple[str, ...]:
     """What the newest value schema says, enabled or not; or the fields of the key's."""
-    newest = [each for part in (Part.VALUE, Part.KEY) for each in topic.schemas[::-1] if each.part is part]
+    newest = [schema for part in (Part.VALUE, Part.KEY) for schema in topic.schemas[::-1] if schema.part is part]
     return tuple(primary_key(session, newest[0])) if newest else ()
 
 
 def _key_text(session: Session, topic: TopicRow) -> str | None:
-    keys = [each for each in topic.schemas if each.part is Part.KEY and each.status is not Status.DISABLED]
+    keys = [schema for schema in topic.schemas if schema.part is Part.KEY and schema.status is not Status.DISABLED]
     return lookups.schema_text(session, keys[-1].schema_id) if keys else None
 
 

@@ -135,7 +135,7 @@ class Registering:
             missing.append("an owner of the source or of its namespace")
         said = {row.path for row in source.fields if row.doc}
         found = elements.elements(wanted.value.canonical)
-        missing += [f"the doc of {each.path}" for each in found if not each.doc and each.path not in said]
+        missing += [f"the doc of {element.path}" for element in found if not element.doc and element.path not in said]
         if missing:
             raise invalid(
                 f"{namespace}/{wanted.source} lacks {', '.join(missing)}.",
@@ -187,13 +187,17 @@ def _documentation(wanted: _Wanted) -> documenting.Documentation:
 
 def _new_schema(source: SourceRow | None, wanted: _Wanted) -> NewSchema:
     known = {row.path: row.is_pii for row in source.fields} if source is not None else {}
-    said = {path: each.is_pii for path, each in _documentation(wanted).fields.items() if each.is_pii is not None}
+    said = {
+        path: described.is_pii
+        for path, described in _documentation(wanted).fields.items()
+        if described.is_pii is not None
+    }
     flags = [path for path, is_pii in {**known, **said}.items() if is_pii]
-    paths = frozenset(each.path for each in elements.elements(wanted.value.canonical))
+    paths = frozenset(element.path for element in elements.elements(wanted.value.canonical))
     pii = frozenset(path for path in paths if elements.is_within(path, flags))
     primary_key = wanted.converted.primary_key
     if not primary_key and wanted.key is not None:
-        primary_key = tuple(each.path for each in elements.elements(wanted.key) if each.path)
+        primary_key = tuple(element.path for element in elements.elements(wanted.key) if element.path)
     return NewSchema(wanted.value, wanted.key, primary_key, paths, pii)
 
 
@@ -208,7 +212,7 @@ def _known(session: Session, topic: TopicRow, new: NewSchema, wanted: _Wanted) -
                 f"{what} is {status.value}; the description of {wanted.description.namespace}/{wanted.source} is its.",
                 "Register another schema, or set its status to read-write.",
             )
-    touch(topic, *(each for each in (value, key) if each is not None))
+    touch(topic, *(row for row in (value, key) if row is not None))
     return _registration(
         topic, value.schema_id, key.schema_id if key else None, assign.there_already(topic), is_new_schema=False
     )

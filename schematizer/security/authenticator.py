@@ -79,7 +79,9 @@ class Authenticator:
 
     def require_one(self, request: Request, role: Role, namespaces: Iterable[str | None]) -> Actor:
         actor = self.identify(request)
-        is_allowed = actor.grants.allows(role, None) or any(actor.grants.allows(role, each) for each in namespaces)
+        is_allowed = actor.grants.allows(role, None) or any(
+            actor.grants.allows(role, namespace) for namespace in namespaces
+        )
         return self._checked(request, role, None, is_allowed=is_allowed)
 
     def require_somewhere(self, request: Request, role: Role) -> Actor:

@@ -71,7 +71,7 @@ class ServerCertificate:
             found = [path.stat() for path in (self._certificate, self._key)]
         except OSError as error:
             raise _unusable([self._certificate, self._key], error) from error
-        return tuple((each.st_mtime_ns, each.st_size, each.st_ino) for each in found)
+        return tuple((status.st_mtime_ns, status.st_size, status.st_ino) for status in found)
 
 
 def _no_password() -> str:

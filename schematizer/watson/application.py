@@ -80,7 +80,9 @@ def _add_errors(app: FastAPI, site: Site, count_database_error: Callable[[], Non
 
     def invalid_request(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        problems = "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors())
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors()
+        )
         return answer(request, f"{problems}.", "Go back and correct it.", Refusal.INVALID.value)
 
     def database_error(request: Request, error: Exception) -> Response:

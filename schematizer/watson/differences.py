@@ -34,8 +34,8 @@ def differences(before: Sequence[Element], after: Sequence[Element]) -> list[Dif
     """Return the differences in the order of the fields of `after`, removed ones last. A renamed field is removed and
     added.
     """
-    old = {each.path: each for each in before}
-    new = {each.path: each for each in after}
+    old = {element.path: element for element in before}
+    new = {element.path: element for element in after}
     found: list[Difference] = []
     for path, element in new.items():
         known = old.get(path)
@@ -49,7 +49,7 @@ def differences(before: Sequence[Element], after: Sequence[Element]) -> list[Dif
     found += [Difference(Kind.REMOVED, path, type_words(old[path]), None) for path in old.keys() - new.keys()]
     if not found and list(old) != list(new):
         found.append(Difference(Kind.ORDER, "", ", ".join(old), ", ".join(new)))
-    return sorted(found, key=lambda each: each.kind is Kind.REMOVED)
+    return sorted(found, key=lambda difference: difference.kind is Kind.REMOVED)
 
 
 def type_words(element: Element) -> str:

@@ -110,7 +110,7 @@ class Site:
     def readable(self, request: Request) -> list[Namespace]:
         """The namespaces that the asker may see. CatalogueError if that is none of those that exist."""
         every = self.catalogue.namespaces.every()
-        found = [each for each in every if self.may(request, Role.READER, each.name)]
+        found = [namespace for namespace in every if self.may(request, Role.READER, namespace.name)]
         if not found:
             self.reads(request, None)
         return found

@@ -48,10 +48,10 @@ class LoginServer:
         Thread(target=self._accept, args=(self._listening,), daemon=True).start()
 
     def stop(self) -> None:
-        for each in (self._listening, *self._connections):
+        for connection in (self._listening, *self._connections):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
     def _accept(self, listening: socket.socket) -> None:
         with suppress(OSError):

@@ -174,7 +174,7 @@ class SchemaConsumer:
             return None
         has_keys = self._has_keys.get(topic)
         if has_keys is None:
-            has_keys = any(each.part.value == "key" for each in self._client.schemas(topic))
+            has_keys = any(schema.part.value == "key" for schema in self._client.schemas(topic))
             self._has_keys[topic] = has_keys
         data = key.encode() if isinstance(key, str) else key
         return self._keys.decode(data)[1] if has_keys else data
@@ -222,7 +222,7 @@ class SchemaConsumer:
 
     def _look(self) -> None:
         """Ask which topics there are. What is known of topics that have gone stays: their messages may be under way."""
-        topics = {each.name: each for each in self._followed.topics()}
+        topics = {topic.name: topic for topic in self._followed.topics()}
         self._topics = {**self._topics, **topics}
         self._wanted = sorted(topics)
 

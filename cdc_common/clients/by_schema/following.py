@@ -42,7 +42,7 @@ class Followed:
     def topics(self) -> list[Topic]:
         """Return the topics that the service knows now. RegistryRequestError, also if a source has no topic."""
         if self._data_target is not None:
-            self._last = self._client.follow(self._data_target, self._last)
+            self._last = self._client.topics_change(self._data_target, self._last)
             return self._last.topics
         if not self._sources:
             raise not_found("No source has this schema: there is no topic to read.", "Register the schema first.")

@@ -60,7 +60,7 @@ class Encoder:
         try:
             validate(value, self._schema, disable_tuple_notation=True)  # type: ignore[call-arg] # the stub lacks it
         except ValidationError as error:
-            names = sorted({each.field for each in error.errors if each.field})
+            names = sorted({problem.field for problem in error.errors if problem.field})
             return ", ".join(names) or "it is of another type"
         return None
 

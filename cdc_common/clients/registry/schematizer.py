@@ -245,7 +245,7 @@ class SchematizerClient:
         path = ("data-targets", data_target, "consumer-groups", group)
         return self._send(_CONSUMER_GROUP, "PUT", path, {"data_sources": sources})
 
-    def follow(self, data_target: str, last: TopicsChange | None = None) -> TopicsChange:
+    def topics_change(self, data_target: str, last: TopicsChange | None = None) -> TopicsChange:
         """What a data target reads now, compared with the last answer."""
         cursor = last.cursor if last else 0
         now = self._get(_FOLLOWED, "data-targets", data_target, "topics", cursor=cursor)

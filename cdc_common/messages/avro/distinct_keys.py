@@ -85,7 +85,7 @@ def _map_check(keys: CqlType, values: CqlType, as_text: frozenset[str]) -> Check
         return None
 
     def check(value: bytes) -> bool:
-        return all((not of_key or of_key(key)) and (not of_value or of_value(each)) for key, each in pairs(value))
+        return all((not of_key or of_key(key)) and (not of_value or of_value(item)) for key, item in pairs(value))
 
     return check
 
@@ -98,7 +98,8 @@ def _tuple_check(types: tuple[CqlType, ...], as_text: frozenset[str]) -> Check:
         split = fields(value, len(checks))
         written = b"".join(_NULL if field is None else len(field).to_bytes(4, "big") + field for field in split)
         return written == value and all(
-            each is None or field is None or each(field) for each, field in zip(checks, split, strict=True)
+            is_distinct is None or field is None or is_distinct(field)
+            for is_distinct, field in zip(checks, split, strict=True)
         )
 
     return check

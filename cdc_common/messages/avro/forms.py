@@ -76,7 +76,7 @@ class _Forms:
 
     def _union(self, branches: list[Tree]) -> Form:
         inner = tuple(self.of(branch) for branch in branches)
-        kinds = [each.kind for each in inner]
+        kinds = [form.kind for form in inner]
         if len(inner) == 2 and kinds.count("null") == 1:
             return Form("optional", kinds.index("null"), inner)
         return Form("union", 0, inner)
@@ -110,7 +110,7 @@ class _Forms:
             return Form("fixed", found["size"], decimal=_decimal(found, found["size"]))
         fields = found["fields"]
         return Form(
-            "record", 0, tuple(self.of(each["type"]) for each in fields), tuple(each["name"] for each in fields)
+            "record", 0, tuple(self.of(field["type"]) for field in fields), tuple(field["name"] for field in fields)
         )
 
 

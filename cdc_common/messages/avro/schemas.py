@@ -50,7 +50,7 @@ def _named(schema: dict[str, Any], namespace: str, named: Named) -> dict[str, An
     made["name"] = name
     inner = name.rpartition(".")[0]
     if "fields" in schema:
-        made["fields"] = [{**each, "type": _to_tree(each["type"], inner, named)} for each in schema["fields"]]
+        made["fields"] = [{**field, "type": _to_tree(field["type"], inner, named)} for field in schema["fields"]]
     return made
 
 
@@ -91,7 +91,9 @@ def _definition(tree: dict[str, Any], named: Named, rename: Callable[[str], str]
     made = {"type": tree["type"], "name": name, **({"namespace": namespace} if namespace else {})}
     made |= {key: value for key, value in tree.items() if key not in ("type", "name", "fields")}
     if "fields" in tree:
-        made["fields"] = [{**each, "type": _from_tree(each["type"], named, rename, defined)} for each in tree["fields"]]
+        made["fields"] = [
+            {**field, "type": _from_tree(field["type"], named, rename, defined)} for field in tree["fields"]
+        ]
     return made
 
 
@@ -111,4 +113,4 @@ def references(tree: Tree, name: str) -> int:
         return sum(references(branch, name) for branch in tree)
     own = int(tree.get("name") == name and tree["type"] in _NAMED)
     parts = [tree[part] for part in ("items", "values") if part in tree]
-    return own + sum(references(part, name) for part in [*parts, *(each["type"] for each in tree.get("fields", ()))])
+    return own + sum(references(part, name) for part in [*parts, *(field["type"] for field in tree.get("fields", ()))])

@@ -70,7 +70,7 @@ class _Skippers:
         if name in self._records:
             return self._records[name] or self._later(name)
         self._records[name] = None
-        made = self._records[name] = _skip_all([self.of(each["type"]) for each in record["fields"]])
+        made = self._records[name] = _skip_all([self.of(field["type"]) for field in record["fields"]])
         return made
 
     def _later(self, name: str) -> Skip:
@@ -92,7 +92,7 @@ class _Skippers:
             name = found["name"]
             if name in inside:
                 return False
-            return all(self._is_empty(each["type"], inside | {name}) for each in found["fields"])
+            return all(self._is_empty(field["type"], inside | {name}) for field in found["fields"])
         return found["type"] == "null" or (found["type"] == "fixed" and not found["size"])
 
 
@@ -132,8 +132,8 @@ _PRIMITIVE: dict[str, Skip] = {
 
 def _skip_all(skips: list[Skip]) -> Skip:
     def skip(data: bytes, position: int) -> int:
-        for each in skips:
-            position = each(data, position)
+        for skip_one in skips:
+            position = skip_one(data, position)
         return position
 
     return skip

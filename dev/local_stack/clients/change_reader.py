@@ -235,7 +235,7 @@ class ChangeReader:
             self._registry.get_version(subject, version).schema.schema_str or ""
             for version in self._registry.get_versions(subject)
         ]
-        return next((each for each in reversed(schemas) if _row_fields(each) == names), schemas[-1])
+        return next((schema for schema in reversed(schemas) if _row_fields(schema) == names), schemas[-1])
 
 
 def _row_fields(schema: str) -> set[str]:
@@ -247,7 +247,7 @@ def _fields_of_row(schema: str) -> list[Record]:
     """The fields of a key, or of the record of an envelope's first image."""
     fields: list[Record] = json.loads(schema)["fields"]
     types = (field["type"] for field in fields if field["name"] in ("before", "after"))
-    records = (each for found in types for each in found if isinstance(each, dict))
+    records = (record for found in types for record in found if isinstance(record, dict))
     row = next(records, None)
     return fields if row is None else row["fields"]
 

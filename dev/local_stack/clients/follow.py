@@ -66,7 +66,9 @@ def silence(table: str, tables: Collection[tuple[str, str]], cdc_tables: Collect
         return ""
     if (keyspace, name) in tables:
         return f"{table} has cdc = false, so no change comes out. In make cqlsh: ALTER TABLE {table} WITH cdc = true;"
-    known = ", ".join(sorted(".".join(each) for each in cdc_tables if each[0] != FillerSettings().keyspace))
+    known = ", ".join(
+        sorted(".".join(cdc_table) for cdc_table in cdc_tables if cdc_table[0] != FillerSettings().keyspace)
+    )
     return f"There is no table {table} yet; its changes come out once it is there. Tables with cdc = true: {known}."
 
 

@@ -52,31 +52,31 @@ def cli_page() -> str:
     found = programs()
     shared = next(iter(found.items()))
     parts = [f"{_INTRODUCTION}{_options(next(commands(*shared)), _SHARED)}\n"]
-    parts += [_command(each) for each in commands(*shared) if _is_shared(each) and not _is_group(each)]
+    parts += [_command(command) for command in commands(*shared) if _is_shared(command) and not _is_group(command)]
     for name, group in found.items():
-        own, *others = (each for each in commands(name, group) if not _is_shared(each))
+        own, *others = (command for command in commands(name, group) if not _is_shared(command))
         parts.append(f"## {name}\n\n{_help(own.command)}")
-        parts += [_command(each) for each in others if not _is_group(each)]
+        parts += [_command(other) for other in others if not _is_group(other)]
     return "\n".join(parts)
 
 
-def _is_shared(each: Command) -> bool:
-    return len(each.words) > 1 and each.words[1] in _SHARED_COMMANDS
+def _is_shared(command: Command) -> bool:
+    return len(command.words) > 1 and command.words[1] in _SHARED_COMMANDS
 
 
-def _is_group(each: Command) -> bool:
+def _is_group(command: Command) -> bool:
     """Its commands have their own sections."""
-    return isinstance(each.command, click.Group)
+    return isinstance(command.command, click.Group)
 
 
-def _command(each: Command) -> str:
+def _command(command: Command) -> str:
     """A section."""
-    words = ("PROGRAM", *each.words[1:]) if _is_shared(each) else each.words
-    usage = " ".join([*words, *each.command.collect_usage_pieces(each.context)])
-    parts = [f"### {' '.join(words)}", "", f"`{usage}`", "", _help(each.command)]
-    own = [name for name in _option_names(each) if name not in _SHARED]
+    words = ("PROGRAM", *command.words[1:]) if _is_shared(command) else command.words
+    usage = " ".join([*words, *command.command.collect_usage_pieces(command.context)])
+    parts = [f"### {' '.join(words)}", "", f"`{usage}`", "", _help(command.command)]
+    own = [name for name in _option_names(command) if name not in _SHARED]
     if own:
-        parts.append(_options(each, own) + "\n")
+        parts.append(_options(command, own) + "\n")
     return "\n".join(parts)
 
 
@@ -90,16 +90,16 @@ def _help(command: click.Command) -> str:
     return "\n\n".join(made) + "\n"
 
 
-def _option_names(each: Command) -> Iterator[str]:
-    return (option.opts[0] for option in each.command.params if isinstance(option, click.Option))
+def _option_names(command: Command) -> Iterator[str]:
+    return (option.opts[0] for option in command.command.params if isinstance(option, click.Option))
 
 
-def _options(each: Command, names: Iterable[str]) -> str:
+def _options(command: Command, names: Iterable[str]) -> str:
     """A table of these options."""
     wanted = set(names)
     rows = [
-        _option_row(option, each.context)
-        for option in each.command.params
+        _option_row(option, command.context)
+        for option in command.command.params
         if isinstance(option, click.Option) and option.opts[0] in wanted and option.opts[0] != "--version"
     ]
     return markdown_table(("option", "default", "meaning"), rows)

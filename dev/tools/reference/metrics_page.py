@@ -60,7 +60,9 @@ def _without_times(families: Iterable[Metric]) -> list[Metric]:
     """Return the metrics by name, without the `_created` gauges that prometheus_client adds to counters
     and histograms.
     """
-    return sorted((each for each in families if not each.name.endswith("_created")), key=lambda each: each.name)
+    return sorted(
+        (family for family in families if not family.name.endswith("_created")), key=lambda metric: metric.name
+    )
 
 
 def _row(family: Metric) -> tuple[str, ...]:

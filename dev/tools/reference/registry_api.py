@@ -66,4 +66,6 @@ def _rows(app: FastAPI) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _query(operation: dict[str, Any]) -> str:
-    return ", ".join(f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] == "query")
+    return ", ".join(
+        f"`{parameter['name']}`" for parameter in operation.get("parameters", ()) if parameter["in"] == "query"
+    )

@@ -74,7 +74,7 @@ class Visitor:
         where = f"{where} {self._scheme} {self._size['width']} px"
         width = self.page.evaluate("document.documentElement.scrollWidth")
         found = [f"{width} px wide"] if width > self._size["width"] else []
-        return [f"{where}: {each}" for each in [*found, *self._violations()]]
+        return [f"{where}: {problem}" for problem in [*found, *self._violations()]]
 
     def take_picture(self, name: str) -> Path:
         """Saves the window's picture to the docs' images. AssertionError if it is too large for a repository."""
@@ -87,10 +87,10 @@ class Visitor:
     def _violations(self) -> list[str]:
         found = self._axe.run(self.page).response["violations"]
         return [
-            f"{each['impact']} {each['id']}: {node['target']} {node['failureSummary']}"
-            for each in found
-            if each["impact"] in BLOCKING
-            for node in each["nodes"]
+            f"{violation['impact']} {violation['id']}: {node['target']} {node['failureSummary']}"
+            for violation in found
+            if violation["impact"] in BLOCKING
+            for node in violation["nodes"]
         ]
 
     def _note(self, message: Any) -> None:  # noqa: ANN401 - as above

@@ -142,7 +142,7 @@ def run_batch(console: Console, batch: Batch, total: Total, where: str) -> bool:
     total.changes += batch.changes
     ran = sum(outcome.has_run for outcome in outcomes)
     console.print(f"{where}: {ran} run, {batch.changes} changes, {batch.rows} rows ({time.monotonic() - start:.0f} s)")
-    for outcome in [each for each in outcomes if each.problems]:
+    for outcome in [failed for failed in outcomes if failed.problems]:
         console.print(f"  {outcome.case.name} differs ({outcome.keyspaces[0]})", style="red")
         for line in outcome.problems[:SHOWN_PROBLEMS]:
             console.print(f"    {line}", style="red")

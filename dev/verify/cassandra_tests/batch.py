@@ -102,16 +102,16 @@ class Batch:
         for look in range(LOOKS):
             if look:
                 time.sleep(EXPIRY_SECONDS)
-            tables = [each for each in self._tools.client.cdc_tables() if each[0] in self._keyspaces]
+            tables = [cdc_table for cdc_table in self._tools.client.cdc_tables() if cdc_table[0] in self._keyspaces]
             stuck = self._tools.settler.wait_until_settled(tables, self._tools.check)
             self._take(reader.read_all())
-            settled = [each for each in tables if self._raw_topic(each) not in stuck]
+            settled = [table for table in tables if self._raw_topic(table) not in stuck]
             found = self._differences(settled)
             if not any(found.values()):
                 break
         for keyspace, table in tables:
             if why := stuck.get(self._raw_topic((keyspace, table))):
-                owner = next(each for each in self._outcomes if keyspace in each.keyspaces)
+                owner = next(outcome for outcome in self._outcomes if keyspace in outcome.keyspaces)
                 owner.problems.append(f"{keyspace}.{table}: {why}")
         for outcome in self._outcomes:
             outcome.problems += found[outcome.case.name]

@@ -134,7 +134,7 @@ class Evaluator:
             case tree.New():
                 return self._new(expression)
             case tree.Array():
-                return [self.value(each) for each in expression.items]
+                return [self.value(item) for item in expression.items]
             case tree.Index():
                 target: Any = self.value(expression.target)
                 return target[self.value(expression.index)]
@@ -255,7 +255,7 @@ class Evaluator:
     def _new(self, expression: tree.New) -> object:
         if expression.name not in MADE:
             raise NoValueError(f"new {expression.name}")
-        return MADE[expression.name](*(self.value(each) for each in expression.arguments))
+        return MADE[expression.name](*(self.value(argument) for argument in expression.arguments))
 
     @staticmethod
     def _cast(name: str, value: object) -> object:

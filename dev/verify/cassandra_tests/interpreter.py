@@ -44,15 +44,15 @@ class Interpreter(Evaluator):
     def __init__(self, case: Case, keyspace: str, lineage: Sequence[JavaClass]) -> None:
         super().__init__(Tester(case, keyspace))
         self._case = case
-        self._methods = [method for each in lineage for method in each.methods]
+        self._methods = [method for ancestor in lineage for method in ancestor.methods]
         self._depth = 0
-        for each in reversed(lineage):
-            for declared in each.fields:
+        for ancestor in reversed(lineage):
+            for declared in ancestor.fields:
                 self._declare(declared, self.fields)
 
     def run(self, method: Method) -> None:
         """List the statements of the method, after those of the methods that run before each test."""
-        for before in [each for each in reversed(self._methods) if "Before" in each.annotations]:
+        for before in [method for method in reversed(self._methods) if "Before" in method.annotations]:
             self.run_method(before, ())
         try:
             self.run_method(method, ())
@@ -61,9 +61,9 @@ class Interpreter(Evaluator):
 
     def find_method(self, name: str, count: int) -> Method | None:
         """Return the method of the tests that takes so many arguments."""
-        named = [each for each in self._methods if each.name == name]
-        exact = [each for each in named if len(each.parameters) == count and not each.has_varargs]
-        varied = [each for each in named if each.has_varargs and count >= len(each.parameters) - 1]
+        named = [method for method in self._methods if method.name == name]
+        exact = [method for method in named if len(method.parameters) == count and not method.has_varargs]
+        varied = [method for method in named if method.has_varargs and count >= len(method.parameters) - 1]
         return next(iter((*exact, *varied)), None)
 
     def run_method(self, method: Method, arguments: Sequence[object]) -> object:
@@ -100,8 +100,8 @@ class Interpreter(Evaluator):
     def _run(self, statement: tree.Statement) -> None:  # noqa: C901 - one branch for each kind
         match statement:
             case tree.Block():
-                for each in statement.statements:
-                    self._run(each)
+                for inner in statement.statements:
+                    self._run(inner)
             case tree.Declare():
                 self._declare(statement, self.variables)
             case tree.Evaluate():
@@ -150,8 +150,8 @@ class Interpreter(Evaluator):
             self._run(statement.otherwise)
 
     def _loop(self, loop: tree.Loop) -> None:
-        for each in loop.first:
-            self._run(each)
+        for first in loop.first:
+            self._run(first)
         try:
             for _ in range(MOST_ROUNDS):
                 if not self.value(loop.condition):

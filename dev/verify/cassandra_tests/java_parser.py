@@ -223,7 +223,7 @@ class ClassParser(StatementParser):
             while self.take(","):
                 declared.append(self._declared(self.next().text))
             self.expect(";")
-            parsed.fields += [each for each in declared if each.value is not None]
+            parsed.fields += [field for field in declared if field.value is not None]
         except JavaError:
             self.position = start
             self.skip_to(";")

@@ -203,7 +203,7 @@ CONSTANTS: Mapping[tuple[str, str], object] = {
     ("BigDecimal", "ONE"): Decimal(1),
 }
 MADE: Mapping[str, Callable[..., Any]] = {
-    "StringBuilder": lambda *text: Builder(*(each for each in text if isinstance(each, str))),
+    "StringBuilder": lambda *text: Builder(*(part for part in text if isinstance(part, str))),
     "BigDecimal": decimal,
     "BigInteger": int,
     "String": lambda text="": java_text(text),

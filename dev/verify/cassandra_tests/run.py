@@ -57,7 +57,7 @@ class Sender:
     def send(self, case: Case, keyspace: str) -> Outcome:
         outcome = Outcome(case, [])
         second = keyspace + SECOND_KEYSPACE
-        names = [keyspace, *([second] if any(second in each.text for each in case.operations) else ())]
+        names = [keyspace, *([second] if any(second in operation.text for operation in case.operations) else ())]
         for name in names:
             self._insist(f"CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = {self._replication}")
             outcome.keyspaces.append(name)

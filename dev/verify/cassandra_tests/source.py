@@ -65,6 +65,6 @@ def read_case(classes: Mapping[str, JavaClass], name: str, keyspace: str) -> Cas
     """The statements of a test method, for a keyspace of its own."""
     of, _, called = name.partition(".")
     case = Case(name)
-    method = next(each for each in classes[of].methods if each.name == called)
+    method = next(candidate for candidate in classes[of].methods if candidate.name == called)
     Interpreter(case, keyspace, lineage(of, classes)).run(method)
     return case

@@ -90,13 +90,15 @@ class Tester:
         raise NoValueError(f"the answer of {name}")
 
     def _send(self, arguments: list[object], *, is_formatted: bool, may_fail: bool) -> None:
-        at = next((at for at, each in enumerate(arguments) if isinstance(each, str) and _CQL.match(each)), None)
+        at = next(
+            (at for at, argument in enumerate(arguments) if isinstance(argument, str) and _CQL.match(argument)), None
+        )
         if at is None:
-            unknown = next((each for each in arguments if isinstance(each, NoValueError)), None)
+            unknown = next((argument for argument in arguments if isinstance(argument, NoValueError)), None)
             if unknown is not None and "answer of execute" not in str(unknown):
                 self._skip(unknown)
             return
-        unknown = next((each for each in arguments[at + 1 :] if isinstance(each, NoValueError)), None)
+        unknown = next((argument for argument in arguments[at + 1 :] if isinstance(argument, NoValueError)), None)
         if unknown is not None:
             self._skip(unknown)
             return
@@ -122,11 +124,11 @@ class Tester:
 
     def _texts(self, arguments: Sequence[object]) -> list[str]:
         """Return the keyspace and the text of a call that takes one or both. Raises NoValueError."""
-        for each in arguments[:2]:
-            if isinstance(each, NoValueError):
-                self._skip(each)
-                raise each
-        texts = [each for each in arguments if isinstance(each, str)]
+        for argument in arguments[:2]:
+            if isinstance(argument, NoValueError):
+                self._skip(argument)
+                raise argument
+        texts = [argument for argument in arguments if isinstance(argument, str)]
         if not texts:
             raise NoValueError("a call without CQL")
         return [self._keyspace, texts[0]] if len(texts) == 1 else texts

@@ -73,7 +73,7 @@ def strikes(
     kinds, the others by chance; `point` is in place of any other.
     """
     chance = random.Random(f"{seed}/faults")
-    kinds = [each for each in StackFault if has_spark_workers or each is not StackFault.SPARK_WORKER]
+    kinds = [fault for fault in StackFault if has_spark_workers or fault is not StackFault.SPARK_WORKER]
     faults = [kinds[seed % len(kinds)], *(chance.choice([*kinds, *[StackFault.POINT] * 6]) for _ in range(count - 1))]
     chance.shuffle(faults)
     found = []

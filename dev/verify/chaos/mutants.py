@@ -135,7 +135,7 @@ MUTANTS = (
 )
 
 
-MOVE_MUTANTS = tuple(each._replace(scenario="move") for each in MUTANTS[:3])
+MOVE_MUTANTS = tuple(mutant._replace(scenario="move") for mutant in MUTANTS[:3])
 
 
 TRANSFORM_MUTANTS = (

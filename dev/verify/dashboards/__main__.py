@@ -91,9 +91,9 @@ def alert_findings(prometheus: Prometheus) -> Iterator[Finding]:
 
 def reason_of(expression: str) -> str:
     found = selectors(expression)
-    if any(word in each for each in found for word in NOT_RUN):
+    if any(word in name for name in found for word in NOT_RUN):
         return "the stack runs no transformers"
-    return next((QUIET[each] for each in found if each in QUIET), "")
+    return next((QUIET[name] for name in found if name in QUIET), "")
 
 
 def selectors(expression: str) -> list[str]:
@@ -191,19 +191,19 @@ def findings(console: Console, seconds: float) -> list[Finding]:
 
 def show(console: Console, found: list[Finding]) -> bool:
     """What found nothing, with its reason; whether all is well."""
-    for each in found:
-        if not each.series and not each.expression.startswith("up{"):
-            verdict = each.wrong or each.reason or "NOTHING, and no reason is known"
-            if each.reason != "all is well" or each.wrong:
-                console.print(f"{each.place}: {each.expression}: {verdict}", highlight=False, markup=False)
-    panels = [each for each in found if not each.place.startswith("alert ")]
-    shown = sum(bool(each.series) for each in panels)
-    alerts = sum(each.reason == "all is well" for each in found)
-    killed = [each for each in found if each.place.endswith("killed")]
-    wrong = [each for each in found if not each.is_good]
+    for judgement in found:
+        if not judgement.series and not judgement.expression.startswith("up{"):
+            verdict = judgement.wrong or judgement.reason or "NOTHING, and no reason is known"
+            if judgement.reason != "all is well" or judgement.wrong:
+                console.print(f"{judgement.place}: {judgement.expression}: {verdict}", highlight=False, markup=False)
+    panels = [judgement for judgement in found if not judgement.place.startswith("alert ")]
+    shown = sum(bool(panel.series) for panel in panels)
+    alerts = sum(judgement.reason == "all is well" for judgement in found)
+    killed = [judgement for judgement in found if judgement.place.endswith("killed")]
+    wrong = [judgement for judgement in found if not judgement.is_good]
     console.print(
         f"{len(panels)} expressions of panels, {shown} with data, {len(panels) - shown} without; {alerts} alerts "
-        f"evaluated, {sum(bool(each.series) for each in killed)} of {len(killed)} fire for a killed program; "
+        f"evaluated, {sum(bool(judgement.series) for judgement in killed)} of {len(killed)} fire for a killed program; "
         f"{len(wrong)} wrong",
         highlight=False,
     )

@@ -45,7 +45,7 @@ def compression_info() -> Target:
 
 def component_list() -> Target:
     """TOC.txt and, after a zero byte, Digest.crc32, as files."""
-    file = min(_files(), key=lambda each: each.data_path.stat().st_size)
+    file = min(_files(), key=lambda sstable: sstable.data_path.stat().st_size)
     copy = SSTableFile(folder("list"), file.descriptor)
     shutil.copy(file.data_path, copy.data_path)
 
@@ -57,7 +57,7 @@ def component_list() -> Target:
         return is_read(lambda: verify_digest(copy)) and is_listed
 
     digest = file.path(DIGEST).read_bytes()
-    return Target(run, sorted({each.path(TOC).read_bytes() + b"\x00" + digest for each in _files()}))
+    return Target(run, sorted({sstable.path(TOC).read_bytes() + b"\x00" + digest for sstable in _files()}))
 
 
 class _Indexed(NamedTuple):
@@ -81,7 +81,7 @@ def _indexed() -> list[_Indexed]:
     found = []
     for form in indexed_sstables.FORMS:
         vectors = indexed_sstables.load(form)
-        file = min(vectors.files(), key=lambda each: each.data_path.stat().st_size)
+        file = min(vectors.files(), key=lambda sstable: sstable.data_path.stat().st_size)
         place = folder(form)
         shutil.copytree(file.folder, place, dirs_exist_ok=True)
         sstable = SSTable(SSTableFile(place, file.descriptor), vectors.table)

@@ -167,7 +167,7 @@ class Backlog:
         texts = {name: self._literal(table, name, value) for name, value in write.values.items()}
         if write.is_insert:
             names = ", ".join((*table.key, *texts))
-            key = [str(each) for each in write.at if each is not None]
+            key = [str(value) for value in write.at if value is not None]
             values = ", ".join((*key, *texts.values()))
             self._send(f"INSERT INTO {self._name(table)} ({names}) VALUES ({values}) USING TIMESTAMP {now}")
         else:

@@ -232,9 +232,9 @@ class ExpectedTable:
     def _noting(self, partition: int | None = None) -> Iterator[None]:
         """List the change of each row whose image is another one afterwards."""
         partitions = self._partitions() if partition is None else [partition]
-        before = {key: image for each in partitions for key, image in self.images(each).items()}
+        before = {key: image for partition in partitions for key, image in self.images(partition).items()}
         yield
-        after = {key: image for each in partitions for key, image in self.images(each).items()}
+        after = {key: image for partition in partitions for key, image in self.images(partition).items()}
         for key in sorted(before.keys() | after.keys(), key=repr):
             old, new = before.get(key), after.get(key)
             if old != new:

@@ -156,7 +156,7 @@ class Seed:
 
     def follow_new_tables(self) -> None:
         """Compare those too whose `cdc` was switched on since the beginning."""
-        self.raw.follow(table.name for table in self.tables if table.is_cdc)
+        self.raw.open_tables(table.name for table in self.tables if table.is_cdc)
 
     def read_all_rows(self) -> None:
         """Read all rows at consistency ALL, which repairs them."""

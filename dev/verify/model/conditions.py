@@ -66,6 +66,6 @@ class Conditions:
             conditional = [static] if self._pick.random() < 0.7 else [static, *conditional]
         others = [self._writes.insert(table, Cql("")) for _ in range(self._pick.randint(1, 3))]
         others.append(cql("DELETE FROM $k.{} WHERE {}", table.name, self._writes.row(table)))
-        parts = tuple(Part(table, partition, each) for each in (*conditional, *others))
+        parts = tuple(Part(table, partition, statement) for statement in (*conditional, *others))
         batch = self._pick.choice(("", "UNLOGGED"))
         return Statement(parts, batch=batch, is_serial=True, is_bound=self._writes.is_bound)

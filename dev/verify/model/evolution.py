@@ -119,7 +119,7 @@ class Evolution:
         self._waiting.clear()
         self._scheduled.clear()
         for name, dropped in self._dropped.items():
-            for one in [each for each in dropped if each.column[0] not in LEFT_ALONE]:
+            for one in [candidate for candidate in dropped if candidate.column[0] not in LEFT_ALONE]:
                 yield self._add_again(self._tables[name], one)
 
     def _given(self, item: Item) -> Item:
@@ -137,9 +137,9 @@ class Evolution:
     def _truncate(self) -> SchemaChange:
         """Truncates a table without counters: nothing of counters is deleted while they are written to."""
         open_tables = [
-            each
-            for name, each in self._tables.items()
-            if name not in self.closed and each.is_cdc and each.is_truncated and not each.is_counter
+            table
+            for name, table in self._tables.items()
+            if name not in self.closed and table.is_cdc and table.is_truncated and not table.is_counter
         ]
         table = self._pick.choice(open_tables)
         return SchemaChange((f"TRUNCATE $k.{table.name}",), (table,))
@@ -179,8 +179,8 @@ class Evolution:
         using = "" if at is None else f" USING TIMESTAMP {at}"
         after = replace(
             table,
-            static=tuple(each for each in table.static if each != column),
-            regular=tuple(each for each in table.regular if each != column),
+            static=tuple(name for name in table.static if name != column),
+            regular=tuple(name for name in table.regular if name != column),
         )
         yield self._changed(after, f"ALTER TABLE $k.{table.name} DROP {column[0]}{using}")
 
@@ -275,7 +275,7 @@ class Evolution:
         if self._pick.random() < 0.5:
             writes = [self._write(table, partition) for _ in range(WINDOW_WRITES)]
             deletion = self._writes.delete_partition_at(table, self._times.next())
-            self._waiting += [(WINDOW // 2, each) for each in writes]
+            self._waiting += [(WINDOW // 2, write) for write in writes]
             self._waiting += [(WINDOW, on), (WINDOW, Statement((Part(table, partition, deletion),)))]
         else:
             self._waiting.append((WINDOW, on))

@@ -63,10 +63,10 @@ class Kind:
             return numbered_value(self.name, number)
         first, *others = self.parts
         if self.name in COLLECTIONS:
-            return self.of([(first.numbered(number), *(each.numbered(number % 3) for each in others))])
+            return self.of([(first.numbered(number), *(other.numbered(number % 3) for other in others))])
         if self.name == "vector":
             return self.of([(first.numbered(number), *(first.numbered(1) for _ in range(VECTOR_LENGTH - 1)))])
-        rest = (NULL if (number + at) % 3 == 0 else each.numbered(number % 5) for at, each in enumerate(others))
+        rest = (NULL if (number + at) % 3 == 0 else other.numbered(number % 5) for at, other in enumerate(others))
         return self.of([(first.numbered(number), *rest)])
 
     def element(self, pick: random.Random) -> tuple[Value, ...]:
@@ -98,7 +98,7 @@ class Kind:
         data = [value.bytes for value in values]
         if self.parts[0].name in FIXED_SIZE:
             return b"".join(data)
-        return b"".join(write_unsigned_vint(len(each)) + each for each in data)
+        return b"".join(write_unsigned_vint(len(part)) + part for part in data)
 
     def with_user_type(self, changed: Kind) -> Kind:
         """The same type after ALTER TYPE: `changed` is what the user type of its name has become."""

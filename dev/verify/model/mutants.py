@@ -151,7 +151,7 @@ class MutantPlanner(Planner):
     def plan_batch(self) -> BatchPlan:
         seed_once(os.environ[VARIABLE])
         plan = super().plan_batch()
-        whole = {each.name: getattr(plan, each.name) for each in fields(plan)}
+        whole = {field.name: getattr(plan, field.name) for field in fields(plan)}
         return MutantPlan(**whole, mutant=os.environ[VARIABLE])
 
 
@@ -175,7 +175,7 @@ class SkippingProcessor(RawProcessor):
         self._whole = whole
 
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
-        return self._whole.fold(state, [each for at, each in enumerate(records, 1) if at % 20])
+        return self._whole.fold(state, [record for at, record in enumerate(records, 1) if at % 20])
 
     def change_messages(
         self, changes: Iterable[RowChange], published: Mapping[bytes, Published] = NO_TOPICS

@@ -80,7 +80,7 @@ def newest_topics(history: History) -> dict[str, str]:
     for (topic, _), changes in history.changes.items():
         latest[topic] = max(latest[topic], *(change.value["ts_ms"] for change in changes if change.value))
     found: dict[str, str] = {}
-    for topic in sorted(latest, key=lambda each: latest[each]):
+    for topic in sorted(latest, key=lambda name: latest[name]):
         found[base_of(topic)] = topic
     return found
 

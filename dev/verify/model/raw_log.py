@@ -50,7 +50,7 @@ class RawLog:
         """Waits until every table has its topic."""
         self._assign(self._topics)
 
-    def follow(self, tables: Iterable[str]) -> None:
+    def open_tables(self, tables: Iterable[str]) -> None:
         """Those that were not followed before, too. Waits until they have topics."""
         more = {table: raw_topic(self._prefix, self._keyspace, table) for table in tables if table not in self._topics}
         self._topics |= more

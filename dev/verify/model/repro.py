@@ -65,7 +65,7 @@ def reproduce(console: Console, run: Run, seed: int, statements: int) -> bool:
             for problem in problems:
                 console.print(problem)
             return bool(problems)
-        place = min(set(places), key=lambda each: sum(1 for _ in raw_of(one, each)))
+        place = min(set(places), key=lambda candidate: sum(1 for _ in raw_of(one, candidate)))
         shrinker = Shrinker(run, seed, statements, one.first_tables, place)
         shrunk = shrinker.shrink(console.print)
         print_script(console, run, shrinker.table, place, shrunk or shrinker.phases(0))

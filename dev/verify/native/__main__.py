@@ -46,8 +46,8 @@ def main(
     """Feed damaged input to the native core, which is compiled with AddressSanitizer."""
     names = targets.split(",")
     if defect is not None:
-        for each in DEFECTS if defect == "all" else (defect,):
-            find(each, seed, names)
+        for name in DEFECTS if defect == "all" else (defect,):
+            find(name, seed, names)
         return
     click.echo("compiling the core with sanitizers", err=True)
     folder = build()

@@ -84,7 +84,7 @@ def environment(folder: Path) -> dict[str, str]:
 def _compile(source: Path) -> None:
     module = source.with_suffix(EXTENSION_SUFFIXES[0])
     code = source.with_suffix(".c")
-    directives = [part for each in DIRECTIVES for part in ("-X", each)]
+    directives = [part for directive in DIRECTIVES for part in ("-X", directive)]
     package = next(folder for folder in source.parents if folder.name == "cdc_native")
     subprocess.run([sys.executable, "-m", "cython", "-3", *directives, str(source)], check=True, cwd=package.parent)
     subprocess.run([*_compiler(), *FLAGS, INCLUDE, "-shared", str(code), "-o", str(module)], check=True)

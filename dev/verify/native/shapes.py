@@ -35,7 +35,7 @@ def reshaped(rng: random.Random, value: Any, share: float = 0.1) -> Any:  # noqa
     if rng.random() < share:
         return rng.choice(_NUMBERS) if isinstance(value, int) and rng.random() < 0.8 else rng.choice(_ODD)
     if isinstance(value, (tuple, list)):
-        parts = [reshaped(rng, each, share) for each in value]
+        parts = [reshaped(rng, item, share) for item in value]
         if parts and rng.random() < share / 2:
             at = rng.randrange(len(parts))
             parts[at : at + 1] = rng.choice(([], [parts[at]] * 2, [parts[at]] * 70))
@@ -43,7 +43,7 @@ def reshaped(rng: random.Random, value: Any, share: float = 0.1) -> Any:  # noqa
             return value  # itself: what is written to it must be seen
         return parts if isinstance(value, list) else tuple(parts)
     if isinstance(value, dict) and rng.random() < share:
-        return {_reshaped_key(rng, key, share): reshaped(rng, each, share) for key, each in value.items()}
+        return {_reshaped_key(rng, key, share): reshaped(rng, item, share) for key, item in value.items()}
     if isinstance(value, bytes) and rng.random() < share:
         return value[: rng.randrange(len(value) + 1)]
     return value
@@ -72,7 +72,7 @@ class Reshaped:
         """`methods`: of what it returns, which are wrapped too."""
 
         def call(*arguments: object, **named: object) -> Any:  # noqa: ANN401
-            found = made(*self.maybe(arguments), **{name: self.maybe(each) for name, each in named.items()})
+            found = made(*self.maybe(arguments), **{name: self.maybe(argument) for name, argument in named.items()})
             return _Wrapped(self, found, methods) if methods else found
 
         return call

@@ -84,7 +84,7 @@ def _recorded_mutations(folder: Path) -> dict[str, list[bytes]]:
         for event in read_segment(vector.unpack(folder), SegmentCodecs(keys(vector.version))):
             if isinstance(event, CommitLogEntry) and len(event.mutation) < 4000:
                 found.setdefault(vector.version, {})[len(event.mutation)] = event.mutation
-    return {version: list(each.values()) for version, each in found.items()}
+    return {version: list(segments.values()) for version, segments in found.items()}
 
 
 def mutations(folder: Path) -> Target:
@@ -114,7 +114,9 @@ def offsets(folder: Path) -> Target:
             chosen = rng.sample(prepared, 3)
             splitter = MutationSplitter(chosen if rng.random() < 0.5 else reshaped(rng, chosen))
             splitter.begin_segment(rng.choice((raw.segment_part(1, "a"), b"")))
-            data = b"".join(segment_builder.entry(mutated(rng, each, recorded)) for each in rng.choices(recorded, k=4))
+            data = b"".join(
+                segment_builder.entry(mutated(rng, choice, recorded)) for choice in rng.choices(recorded, k=4)
+            )
             batch = Batch()
             at, until, most, start = (rng.choice((*numbers, len(data))) for _ in range(4))
             splitter.walk(batch, data, at, until, most, start)

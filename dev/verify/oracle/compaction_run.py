@@ -200,8 +200,10 @@ def _check_parts(sstables: TableSSTables, purger: Purger, rng: random.Random, ta
     for _ in range(_PLACES):
         ranges = [TokenRange(rng.choice(tokens), rng.choice(tokens)) for _ in range(rng.randint(1, 3))]
         wanted = spans(ranges)
-        expected = [each for each in whole if any(span.first <= each[0].token <= span.last for span in wanted)]
-        _agree([_held(each) for each in sstables.merged(purger, ranges)], expected, f"{name} in {ranges}", tally)
+        expected = [
+            partition for partition in whole if any(span.first <= partition[0].token <= span.last for span in wanted)
+        ]
+        _agree([_held(merged) for merged in sstables.merged(purger, ranges)], expected, f"{name} in {ranges}", tally)
     for _ in range(_PLACES if whole else 0):
         number = rng.randrange(len(whole))
         partition, parts = whole[number]
@@ -212,7 +214,7 @@ def _check_parts(sstables: TableSSTables, purger: Purger, rng: random.Random, ta
             place = place._replace(clustering=parts[index].clustering)  # type: ignore[union-attr]
             if parts[index + 1 :] or partition.static_row is not None or not partition.deletion.is_live:
                 rest = [(partition, parts[index + 1 :])]
-        found = [_held(each) for each in sstables.merged(purger, after=place)]
+        found = [_held(merged) for merged in sstables.merged(purger, after=place)]
         _agree(found, rest + whole[number + 1 :], f"{name} after {place}", tally)
     _check_images(sstables.table, whole, tally)
 
@@ -249,7 +251,7 @@ def _held(partition: MergedPartition) -> _Held:
 
 
 def _agree(found: list[_Held], expected: list[_Held], where: str, tally: SSTableTally) -> None:
-    ours, whole = ([(partition[:4], parts) for partition, parts in each] for each in (found, expected))
+    ours, whole = ([(partition[:4], parts) for partition, parts in partitions] for partitions in (found, expected))
     if ours != whole:
         tally.differ(
             f"{where}: {len(ours)} partitions, {str(ours)[:400]}, in place of {len(whole)}, {str(whole)[:400]}"

@@ -82,7 +82,7 @@ class Reader(Visitor):
 
     def problems(self, where: str) -> list[str]:
         broken = self.page.evaluate(BROKEN_IMAGES)
-        return [*(f"{where}: broken image {each}" for each in broken), *super().problems(where)]
+        return [*(f"{where}: broken image {image}" for image in broken), *super().problems(where)]
 
     def search(self, text: str) -> None:
         """Search from the open page, with its search box."""
@@ -135,7 +135,7 @@ def check_search(browser: Any, root: str) -> None:  # noqa: ANN401 - as above
     for term in TERMS:
         reader.open(FRONT)
         reader.search(term.text)
-        found = [each.get_attribute("href") for each in reader.page.query_selector_all(RESULTS)]
+        found = [link.get_attribute("href") for link in reader.page.query_selector_all(RESULTS)]
         places = [at for at, href in enumerate(found, 1) if href.partition("#")[0].partition("?")[0] == term.page]
         assert places, f"search for {term.text!r} finds {found} and not {term.page}"
         assert places[0] <= FIRST_RESULTS, f"search for {term.text!r}: {term.page} is number {places[0]} of {found}"

@@ -199,7 +199,7 @@ def main(
             if release == "3.11":
                 run = replace(run, push=pusher(client, stack.cassandra.nodes, run.replication))
             size = Size(statements, rows)
-            good = [check(stack, run, each, size, console) for each in range(seed, seed + seeds)]
+            good = [check(stack, run, number, size, console) for number in range(seed, seed + seeds)]
     sys.exit(0 if all(good) else 1)
 
 

@@ -29,16 +29,16 @@ class Snapshots:
         self._names = set(names)
 
     def are_over(self) -> bool:
-        return all(self._over_at(each) >= self._names for each in self._publishers)
+        return all(self._over_at(publisher) >= self._names for publisher in self._publishers)
 
     def states(self) -> Counter[str]:
-        return Counter(state for each in self._publishers for _, state in self._shown(each))
+        return Counter(state for publisher in self._publishers for _, state in self._shown(publisher))
 
     def _over_at(self, publisher: Program) -> set[str]:
         return {name for name, state in self._shown(publisher) if state in {"ended", "given_up"}}
 
     def _shown(self, publisher: Program) -> list[tuple[str, str]]:
-        return [(each["table"], each["state"]) for each in status_of(publisher).get("snapshots", ())]
+        return [(snapshot["table"], snapshot["state"]) for snapshot in status_of(publisher).get("snapshots", ())]
 
 
 def status_of(publisher: Program) -> dict[str, Any]:
@@ -59,10 +59,10 @@ def pass_present_log(
     change. `push`: as Run's.
     """
     client.execute(f"CREATE TABLE {keyspace}.mark (p int PRIMARY KEY) WITH cdc = true")
-    before = [int(status_of(each).get("messages", 0)) for each in publishers]
+    before = [int(status_of(publisher).get("messages", 0)) for publisher in publishers]
     deadline = time.monotonic() + SNAPSHOT_SECONDS
     left = list(zip(publishers, before, strict=True))
-    while left := [(each, count) for each, count in left if int(status_of(each).get("messages", 0)) <= count]:
+    while left := [(program, count) for program, count in left if int(status_of(program).get("messages", 0)) <= count]:
         assert time.monotonic() < deadline, "the publishers do not get past the log of now"
         for number in range(MARKS):
             client.execute_at_all(f"INSERT INTO {keyspace}.mark (p) VALUES ({number})")

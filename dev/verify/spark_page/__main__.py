@@ -115,7 +115,7 @@ def check_sink(text: str) -> None:
     """Spark's own sink has the query's figures: rows and latency."""
     names = {line.partition("{")[0] for line in text.splitlines() if line and not line.startswith("#")}
     wanted = ("inputRate_total", "processingRate_total", "latency", "states_rowsTotal")
-    missing = [each for each in wanted if not any(each in name for name in names)]
+    missing = [expected for expected in wanted if not any(expected in name for name in names)]
     assert not missing, f"{missing} are not among {sorted(names)[:40]}"
 
 

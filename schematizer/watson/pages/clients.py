@@ -31,7 +31,7 @@ def router(site: Site) -> APIRouter:
 def _clients(routes: APIRouter, site: Site) -> None:
     @routes.get("/clients")
     def clients_page(request: Request, part: int = 1) -> HTMLResponse:
-        readable = {each.name for each in site.readable(request)}
+        readable = {namespace.name for namespace in site.readable(request)}
         prefix = site.catalogue.rules.pii_prefix
 
         def is_seen(topic: str) -> bool:
@@ -41,8 +41,12 @@ def _clients(routes: APIRouter, site: Site) -> None:
             request,
             "clients.html",
             [Crumb("Producers and consumers", site.links(request).to("clients"))],
-            producers=paged([each for each in site.catalogue.clients.producers() if is_seen(each.topic)], part),
-            consumers=paged([each for each in site.catalogue.clients.consumers() if is_seen(each.topic)], part),
+            producers=paged(
+                [producer for producer in site.catalogue.clients.producers() if is_seen(producer.topic)], part
+            ),
+            consumers=paged(
+                [consumer for consumer in site.catalogue.clients.consumers() if is_seen(consumer.topic)], part
+            ),
         )
 
 
@@ -55,7 +59,9 @@ def _targets(routes: APIRouter, site: Site) -> None:
             request,
             "targets.html",
             [Crumb("Data targets", site.links(request).to("data-targets"))],
-            targets=paged([each for each in site.catalogue.data_targets.every() if is_seen(None, each.name)], part),
+            targets=paged(
+                [target for target in site.catalogue.data_targets.every() if is_seen(None, target.name)], part
+            ),
         )
 
     @routes.get("/data-targets/{name}")
@@ -65,8 +71,8 @@ def _targets(routes: APIRouter, site: Site) -> None:
         links = site.links(request)
         shown = site.catalogue.data_targets.get(name)
         groups = site.catalogue.data_targets.groups(name)
-        topics = site.catalogue.data_targets.follow(name).topics
-        read = [each.namespace for group in groups for each in group.data_sources]
+        topics = site.catalogue.data_targets.followed_topics(name).topics
+        read = [data_source.namespace for group in groups for data_source in group.data_sources]
         readers.require_all(request, [*read, *(topic.namespace for topic in topics)])
         return site.page(
             request,
@@ -94,7 +100,7 @@ def _tags(routes: APIRouter, site: Site) -> None:
         links = site.links(request)
         is_seen = site.sees(request)
         places = [
-            each for each in _places(site, site.catalogue.tags.tagged(name)) if is_seen(each.namespace, each.name)
+            place for place in _places(site, site.catalogue.tags.tagged(name)) if is_seen(place.namespace, place.name)
         ]
         return site.page(
             request,

@@ -87,7 +87,7 @@ def _field(routes: APIRouter, site: Site) -> None:
     def field_page(request: Request, namespace: str, source: str, path: str) -> HTMLResponse:
         site.reads(request, namespace)
         fields = _named(site.catalogue.schemas.of_source(namespace, source))
-        shown = next((each for each in fields if each.path == path), None)
+        shown = next((field for field in fields if field.path == path), None)
         if shown is None:
             raise not_found("field", f"{path} in {namespace}/{source}", "See the source's history: it may be removed.")
         links = site.links(request)
@@ -98,7 +98,9 @@ def _field(routes: APIRouter, site: Site) -> None:
             namespace=namespace,
             source=site.catalogue.sources.get(namespace, source),
             shown=shown,
-            inside=[each for each in fields if each.path != path and each.path.startswith((f"{path}.", f"{path}["))],
+            inside=[
+                field for field in fields if field.path != path and field.path.startswith((f"{path}.", f"{path}["))
+            ],
             remarks=Remarks(About.FIELD, shown.field_id or 0, namespace, source, path),
         )
 
@@ -128,14 +130,14 @@ def _history(routes: APIRouter, site: Site) -> None:
 
 def _named(elements: list[Element]) -> list[Element]:
     """A schema that is no record has one element without a name."""
-    return [each for each in elements if each.path]
+    return [element for element in elements if element.path]
 
 
 def _coverage(fields: list[Element]) -> Coverage:
     return Coverage(
         fields=len(fields),
-        documented=sum(bool(each.doc) for each in fields),
-        pii=sum(each.is_pii for each in fields),
+        documented=sum(bool(field.doc) for field in fields),
+        pii=sum(field.is_pii for field in fields),
     )
 
 

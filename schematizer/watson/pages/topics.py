@@ -37,10 +37,10 @@ def router(site: Site) -> APIRouter:
 def _topics(routes: APIRouter, site: Site) -> None:
     @routes.get("/topics")
     def topics_page(request: Request, kind: TopicKind | None = None, part: int = 1) -> HTMLResponse:
-        readable = {each.name for each in site.readable(request)}
-        every = [each for each in site.catalogue.topics.every() if each.namespace in readable]
-        kinds = sorted({each.kind for each in every})
-        shown = sorted((each for each in every if kind in (None, each.kind)), key=lambda topic: topic.name)
+        readable = {namespace.name for namespace in site.readable(request)}
+        every = [topic for topic in site.catalogue.topics.every() if topic.namespace in readable]
+        kinds = sorted({topic.kind for topic in every})
+        shown = sorted((topic for topic in every if kind in (None, topic.kind)), key=lambda topic: topic.name)
         return site.page(
             request,
             "topics.html",
@@ -100,11 +100,11 @@ def _schemas(routes: APIRouter, site: Site) -> None:
 def _unused(routes: APIRouter, site: Site) -> None:
     @routes.get("/unused")
     def unused_page(request: Request, days: Days = UNUSED_DAYS, part: int = 1) -> HTMLResponse:
-        readable = {each.name for each in site.readable(request)}
+        readable = {namespace.name for namespace in site.readable(request)}
         prefix = site.catalogue.rules.pii_prefix
         unused = site.catalogue.usage.unused(days, site.grants(request))
-        found = [(each, parse_topic(each.topic, prefix).namespace) for each in unused]
-        writable = {each for each in readable if site.may(request, Role.WRITER, each)}
+        found = [(entry, parse_topic(entry.topic, prefix).namespace) for entry in unused]
+        writable = {namespace for namespace in readable if site.may(request, Role.WRITER, namespace)}
         return site.page(
             request,
             "unused.html",

@@ -77,7 +77,7 @@ def selected(series: str, value: float, growth: float, labels: Iterable[tuple[st
     selector = parse(series)
     assert isinstance(selector, VectorSelector)
     assert selector.name is not None
-    own = [(each.name, each.value) for each in selector.matchers.matchers]
+    own = [(matcher.name, matcher.value) for matcher in selector.matchers.matchers]
     return Sample(selector.name, frozenset([*own, *labels]), value, growth)
 
 
@@ -99,7 +99,7 @@ def _evaluate(expression: Any, samples: list[Sample]) -> Answer | float:  # noqa
 
 
 def _select(selector: VectorSelector, samples: list[Sample]) -> Iterator[Sample]:
-    matchers = [(each.name, MATCHERS[str(each.op)], each.value) for each in selector.matchers.matchers]
+    matchers = [(matcher.name, MATCHERS[str(matcher.op)], matcher.value) for matcher in selector.matchers.matchers]
     for sample in samples:
         labels = dict(sample.labels)
         if sample.name == selector.name and all(fits(value, labels.get(name, "")) for name, fits, value in matchers):

@@ -58,7 +58,7 @@ table = "People."
 def named_places() -> list[str]:
     """The first column of the page's table."""
     rows = [line.split("|")[1].strip() for line in SECTION.splitlines() if line.startswith("| ")]
-    return [each for each in rows if each not in {"place", "---"}]
+    return [row for row in rows if row not in {"place", "---"}]
 
 
 def commands(name: str) -> list[dict[str, str]]:
@@ -70,7 +70,7 @@ def commands(name: str) -> list[dict[str, str]]:
 
 def settings_of(option: str) -> dict[str, int]:
     """`a.ms=1,b.ms=2` of a command."""
-    return {name: int(value) for name, value in (each.split("=") for each in option.split(","))}
+    return {name: int(value) for name, value in (part.split("=") for part in option.split(","))}
 
 
 @dataclass

@@ -55,7 +55,7 @@ class Table:
         for p in PARTITIONS:
             self.run(f"INSERT INTO $t (p, {clustering}) VALUES ({p}, {END + self._marks})")
         expected = {(topic or self.name, p, END + self._marks) for p in PARTITIONS}
-        found = self.wait(lambda changes: expected <= {(each.table, *mark_of(each.key)) for each in changes})
+        found = self.wait(lambda changes: expected <= {(change.table, *mark_of(change.key)) for change in changes})
         return [change for change in found if not mark_of(change.key)[1] > END]
 
     def wait(self, is_enough: Callable[[list[Change]], bool]) -> list[Change]:

@@ -48,7 +48,7 @@ class FoldedTopic:
         self._consumer = Consumer(
             {"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "folded", "enable.auto.commit": False}
         )
-        self._consumer.assign([TopicPartition(self._topic, each, 0) for each in range(self._partitions)])
+        self._consumer.assign([TopicPartition(self._topic, number, 0) for number in range(self._partitions)])
 
     def close(self) -> None:
         self._consumer.close()

@@ -89,7 +89,7 @@ class ExactMessages:
         while (about := self._consumer.list_topics(timeout=10).topics.get(self._topic)) is None:
             assert time.monotonic() < deadline, f"no topic {self._topic}"
             time.sleep(0.2)
-        self._consumer.assign([TopicPartition(self._topic, each, 0) for each in about.partitions])
+        self._consumer.assign([TopicPartition(self._topic, partition, 0) for partition in about.partitions])
         found: list[Record] = []
         while not is_enough(found):
             assert time.monotonic() < deadline, f"{len(found)} messages have come"

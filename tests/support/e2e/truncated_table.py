@@ -40,4 +40,4 @@ def workload(stack: Stack, table: Table) -> Iterator[None]:
 
 
 def causes(table: Table) -> set[str]:
-    return {each.value["source"]["cause"] for each in table.changes if each.value is not None}
+    return {change.value["source"]["cause"] for change in table.changes if change.value is not None}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cdc_common.messages.raw import LogKind, decode
 from cdc_common.messages.snapshots import HOST_STATES
 from materializer.rows.settings import FoldSettings
+from tests.support.examples import examples
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_run import FoldRun, events, in_any_order
 from tests.support.materializer.raw_builder import as_image, raw_record, snapshot_step
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter
 
-EXAMPLES = int(os.environ.get("FOLD_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("FOLD_EXAMPLES", examples(20)))
 NEVER_PURGE = FoldSettings(purge_margin_seconds=10**9)
 TIMESTAMPS = st.one_of(
     st.integers(0, 4).map(lambda number: BASE_US + number),  # ties and near ties

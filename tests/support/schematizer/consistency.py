@@ -31,7 +31,7 @@ def problems(connection: Connection) -> list[str]:
     found += [f"{s}: versions {sorted(v)}" for s, v in subjects.items() if sorted(v) != list(range(1, len(v) + 1))]
     texts = {row.id: row.text for row in connection.execute(select(schemas.c.id, schemas.c.text))}
     found += [f"{count} ids of one schema" for count in Counter(texts.values()).values() if count > 1]
-    found += [f"schema {each} has no version" for each in texts.keys() - {schema_id for _, schema_id in registered}]
+    found += [f"schema {text} has no version" for text in texts.keys() - {schema_id for _, schema_id in registered}]
     with Session(connection) as session:
         found += _catalogue(session, registered, texts)
     return found
@@ -43,8 +43,8 @@ def _catalogue(session: Session, registered: set[tuple[str, int]], texts: dict[i
     ).all()
     in_topics = {(subject_of(topic, part), schema_id) for topic, part, schema_id in rows}
     expected = {(subject, schema_id) for subject, schema_id in registered if parse_subject(subject)}
-    found = [f"{each} is registered and in no topic" for each in expected - in_topics]
-    found += [f"{each} is in a topic and not registered" for each in in_topics - expected]
+    found = [f"{in_topic} is registered and in no topic" for in_topic in expected - in_topics]
+    found += [f"{in_topic} is in a topic and not registered" for in_topic in in_topics - expected]
     empty = set(session.scalars(select(TopicRow.name))) - {topic for topic, _, _ in rows}
     found += [f"{topic} has no schema" for topic in empty]
     counts: Counter[int] = Counter(session.scalars(select(ElementRow.schema_id)))

@@ -39,14 +39,14 @@ class LimitedAccess:
     namespaces: tuple[str, ...] = ()
 
     def identify(self, request: Request) -> Actor:  # noqa: ARG002 - Access's
-        return Actor("eve", Grants(tuple(Grant(self.role, each) for each in self.namespaces or ("*",))))
+        return Actor("eve", Grants(tuple(Grant(self.role, namespace) for namespace in self.namespaces or ("*",))))
 
     def require(self, request: Request, role: Role, namespace: str | None) -> Actor:
         return self.require_one(request, role, [namespace])
 
     def require_one(self, request: Request, role: Role, namespaces: Iterable[str | None]) -> Actor:
         actor = self.identify(request)
-        return _allowed(actor, is_allowed=any(actor.grants.allows(role, each) for each in namespaces))
+        return _allowed(actor, is_allowed=any(actor.grants.allows(role, namespace) for namespace in namespaces))
 
     def require_somewhere(self, request: Request, role: Role) -> Actor:
         actor = self.identify(request)

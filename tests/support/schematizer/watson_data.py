@@ -89,7 +89,7 @@ def _register(store: Store, table: str, columns: dict[str, tuple[str, str]]) -> 
 
 
 def envelope(table: str, columns: dict[str, tuple[str, str]]) -> str:
-    row = {"type": "record", "name": "Value", "fields": [_field(*each, nullable=True) for each in columns.items()]}
+    row = {"type": "record", "name": "Value", "fields": [_field(*item, nullable=True) for item in columns.items()]}
     return json.dumps(
         {
             "type": "record",

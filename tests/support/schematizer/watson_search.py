@@ -55,7 +55,7 @@ def _find_for_readers(store: Store, catalogue: Catalogue) -> None:
         catalogue.namespaces.add(namespace, None, "Cups of porcelain.", by=BY)
     for target, namespaces in TARGETS.items():
         catalogue.data_targets.put(target, "porcelain", "address", None, None, by=BY)
-        reads = [DataSource(namespace=each) for each in namespaces]
+        reads = [DataSource(namespace=namespace) for namespace in namespaces]
         catalogue.data_targets.put_group(target, target, reads, by=BY)
 
     def find(*grants: str) -> set[str]:

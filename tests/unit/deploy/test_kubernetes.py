@@ -203,7 +203,7 @@ def test_each_writes_only_where_a_volume_is() -> None:
 
 def is_writable(container: Container, path: Path) -> bool:
     mounts = [each for each in container.spec["volumeMounts"] if path.is_relative_to(each["mountPath"])]
-    return any(not each.get("readOnly") for each in mounts)
+    return any(not mount.get("readOnly") for mount in mounts)
 
 
 @pytest.mark.parametrize("pod", PODS.values(), ids=PODS)

@@ -121,4 +121,4 @@ def test_roles(world: World, method: str, path: str, role: Role, namespace: str 
 def test_who_writes_stands_in_the_changes(world: World) -> None:
     made = world.client.post("/api/v1/namespaces", json={"name": "a"})
     assert made.status_code == 201
-    assert [each.changed_by for each in world.catalogue.history.changes()] == ["somebody"]
+    assert [change.changed_by for change in world.catalogue.history.changes()] == ["somebody"]

@@ -240,7 +240,7 @@ def test_compatibility_with_the_latest_version_alone(registry: Registry, subject
     registry.call("PUT", f"/config/{subject}", {"compatibility": "BACKWARD_TRANSITIVE"})
     path = f"/compatibility/subjects/{subject}/versions"
     answers = [registry.call("POST", f"{path}{end}", {"schema": json.dumps(AC)}).body for end in ("/latest", "/2", "")]
-    assert [each["is_compatible"] for each in answers] == [True, True, False]
+    assert [answer["is_compatible"] for answer in answers] == [True, True, False]
 
 
 def test_deletion_is_soft_then_permanent(registry: Registry, subject: str) -> None:

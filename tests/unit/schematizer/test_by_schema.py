@@ -265,7 +265,7 @@ def test_topics_of_a_data_target_or_of_a_schema(
     client.register(namespace, "avro", record(what, key=what))
     client.put_data_target(namespace, "redshift", "cluster", owner="team")
     group = client.put_consumer_group(namespace, f"{namespace}-group", [(namespace, None)])
-    assert [(each.namespace, each.source) for each in group.data_sources] == [(namespace, None)]
+    assert [(data_source.namespace, data_source.source) for data_source in group.data_sources] == [(namespace, None)]
     given = {"data_target": namespace} if what == "data_target" else {"schema": made.schema_id}
     reads, kafka = consume(sources=(), **given)
     assert reads.poll(0) is None

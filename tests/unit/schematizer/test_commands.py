@@ -101,7 +101,7 @@ def test_docs_check_and_apply(tmp_path: Path, users: Registry) -> None:
     assert run(tmp_path, "docs", "check", "--url", users.url, str(file)).returncode == 0
     assert run(tmp_path, "docs", "apply", "--url", users.url, str(file)).returncode == 0
     elements = users.call("GET", "/api/v1/namespaces/docs.shop/sources/users/elements").body
-    assert [(each["path"], each["doc"], each["is_pii"]) for each in elements] == [
+    assert [(element["path"], element["doc"], element["is_pii"]) for element in elements] == [
         ("id", "a number", False),
         ("email", "as they gave it", True),
     ]
@@ -128,7 +128,10 @@ def test_the_gate_for_models(tmp_path: Path, users: Registry) -> None:
     assert "people: schema" in made.stdout
     assert "pii-models.shop.people" in made.stdout
     elements = users.call("GET", "/api/v1/namespaces/models.shop/sources/people/elements").body
-    assert [(each["path"], each["source_type"], each["doc"], each["is_key"], each["is_pii"]) for each in elements] == [
+    assert [
+        (element["path"], element["source_type"], element["doc"], element["is_key"], element["is_pii"])
+        for element in elements
+    ] == [
         ("id", "serial", "a number", True, False),
         ("email", "varchar(50)", "as given", False, True),
     ]

@@ -66,7 +66,10 @@ def test_the_whole_client(client: SchemaRegistryClient, subject: str) -> None:
     assert client.get_versions(subject) == [1, 2]
     assert client.get_subjects(subject_prefix=subject) == [subject]
     assert subject in client.get_subjects_by_schema_id(schema_id)
-    assert (subject, 1) in [(each.subject, each.version) for each in client.get_schema_versions(schema_id)]
+    assert (subject, 1) in [
+        (get_schema_version.subject, get_schema_version.version)
+        for get_schema_version in client.get_schema_versions(schema_id)
+    ]
     assert client.get_referenced_by(subject, 1) == []
     assert client.get_schema_types() == ["AVRO"]
     assert client.get_contexts() == ["."]

@@ -67,11 +67,11 @@ def test_schemas_by_id_and_subject(java: JavaConfluent, registry: Registry, clie
 def test_all_schemas_of_a_prefix(java: JavaConfluent, client: Any, subject: str) -> None:  # noqa: ANN401 - py4j's
     for schema in (ORDER, WIDER):
         client.register(subject, java.schema(json.dumps(schema)))
-    assert [tree(each) for each in client.getSchemas(subject, False, False)] == [ORDER, WIDER]
-    assert [tree(each) for each in client.getSchemas(subject, False, True)] == [WIDER]
+    assert [tree(getSchema) for getSchema in client.getSchemas(subject, False, False)] == [ORDER, WIDER]
+    assert [tree(getSchema) for getSchema in client.getSchemas(subject, False, True)] == [WIDER]
     client.deleteSchemaVersion(subject, "2")
-    assert [tree(each) for each in client.getSchemas(subject, False, True)] == [ORDER]
-    assert [tree(each) for each in client.getSchemas(subject, True, False)] == [ORDER, WIDER]
+    assert [tree(getSchema) for getSchema in client.getSchemas(subject, False, True)] == [ORDER]
+    assert [tree(getSchema) for getSchema in client.getSchemas(subject, True, False)] == [ORDER, WIDER]
 
 
 def test_levels_modes_and_compatibility(java: JavaConfluent, client: Any, subject: str) -> None:  # noqa: ANN401 - py4j's

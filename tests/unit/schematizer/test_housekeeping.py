@@ -50,8 +50,8 @@ class Topic:
         if self.failures:
             self.failures -= 1
             raise SendError("no broker")
-        self.sent += [json.loads(each.value)["service"] for each in messages]
-        return [each.id for each in messages]
+        self.sent += [json.loads(message.value)["service"] for message in messages]
+        return [message.id for message in messages]
 
     def close(self) -> None:
         self.is_closed.set()

@@ -105,7 +105,7 @@ def test_a_table_without_changes_yet(watson: Watson) -> None:
         (StageKind.CHANGE, 0),
         (StageKind.CONSUMERS, 0),
     ]
-    assert [each.group for each in stages[-1].readers] == ["warehouse-loader"]
+    assert [reader.group for reader in stages[-1].readers] == ["warehouse-loader"]
 
 
 @pytest.mark.parametrize(("namespace", "source"), [(NAMESPACE, "nothing"), ("cdc.none", "orders")])
@@ -120,6 +120,6 @@ def test_watson_shows_the_same_order(watson: Watson) -> None:
     words = ["Cassandra table", "shop.orders", "Raw topic", RAW, "Change topic", TOPIC, SECOND, DEAD, "dead letters"]
     words += ["Consumers", "ad-hoc", "lag 40", "invoices", "invoice-mailer-2", "lag unknown", "warehouse-loader"]
     words += ["fills", "lag 7"]
-    places = [page.find(f">{each}<") if each in (RAW, TOPIC, SECOND, DEAD) else page.find(each) for each in words]
-    assert -1 not in places, [each for each, place in zip(words, places, strict=True) if place < 0]
+    places = [page.find(f">{word}<") if word in (RAW, TOPIC, SECOND, DEAD) else page.find(word) for word in words]
+    assert -1 not in places, [word for word, place in zip(words, places, strict=True) if place < 0]
     assert places == sorted(places)

@@ -64,9 +64,9 @@ def test_a_database_from_before_the_migrations_is_kept(tmp_path: Path, url: str)
     [source] = catalogue.sources.every()
     assert (source.namespace, source.name) == ("cdc.shop", "orders")
     assert sorted(source.topics) == ["cdc.raw.shop.orders", "cdc.shop.orders"]
-    used = {(each.part.value, each.schema_id) for each in catalogue.topics.schemas("cdc.shop.orders")}
+    used = {(schema.part.value, schema.schema_id) for schema in catalogue.topics.schemas("cdc.shop.orders")}
     assert used == {("value", 7), ("key", 8)}
-    assert [each.path for each in catalogue.schemas.elements(7)] == ["a"]
+    assert [element.path for element in catalogue.schemas.elements(7)] == ["a"]
     assert store.level("", or_global=True).name == "NONE"
     assert store.register("new-value", '"bytes"').schema_id == 11
     database.close()

@@ -103,8 +103,8 @@ def test_every_number_of_the_document(client: TestClient) -> None:
     asked = 0
     for method, path, operation in operations(openapi):
         parameters = operation.get("parameters", [])
-        values = {each["name"]: _example(each) for each in parameters}
-        for wanted in (each for each in parameters if is_number(each["schema"])):
+        values = {parameter["name"]: _example(parameter) for parameter in parameters}
+        for wanted in (parameter for parameter in parameters if is_number(parameter["schema"])):
             for number in (*LARGE, DIGITS):
                 given = {**values, wanted["name"]: number}
                 asked += 1
@@ -130,10 +130,14 @@ def _ask(
     body: dict[str, Any] | None,
 ) -> None:
     filled = path
-    for each in parameters:
-        if each["in"] == "path":
-            filled = filled.replace("{" + each["name"] + "}", str(given[each["name"]]))
-    query = {each["name"]: given[each["name"]] for each in parameters if each["in"] == "query" and each.get("required")}
+    for parameter in parameters:
+        if parameter["in"] == "path":
+            filled = filled.replace("{" + parameter["name"] + "}", str(given[parameter["name"]]))
+    query = {
+        parameter["name"]: given[parameter["name"]]
+        for parameter in parameters
+        if parameter["in"] == "query" and parameter.get("required")
+    }
     query |= {name: value for name, value in given.items() if is_asked(parameters, name, value)}
     refused(client.request(method, filled, params=query, json=body))
 
@@ -141,7 +145,7 @@ def _ask(
 def is_asked(parameters: list[dict[str, Any]], name: str, value: object) -> bool:
     """Whether it is the large number of a query."""
     is_large = value not in (1, "cdc.shop.orders")
-    return is_large and any(each["name"] == name and each["in"] == "query" for each in parameters)
+    return is_large and any(parameter["name"] == name and parameter["in"] == "query" for parameter in parameters)
 
 
 @pytest.mark.parametrize("number", [*LARGE, DIGITS])

@@ -82,7 +82,7 @@ def test_every_plan_is_of_its_dialect(planner: str, old: str, new: str) -> None:
     before, after = columns_of(old), columns_of(new)
     [create, *_] = statements(planner, PLANNERS[planner].create_table("shop.users", after, ["id"]))
     assert isinstance(create, exp.Create)
-    assert [each.name for each in create.this.expressions if isinstance(each, exp.ColumnDef)] == [
+    assert [expression.name for expression in create.this.expressions if isinstance(expression, exp.ColumnDef)] == [
         each.name for each in after
     ]
     statements(planner, PLANNERS[planner].steps("shop.users", before, after))

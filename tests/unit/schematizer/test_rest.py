@@ -42,7 +42,9 @@ def test_the_description_names_every_path(registry: Registry) -> None:
     assert described["openapi"].startswith("3.")
     operations = [operation for path in described["paths"].values() for operation in path.values()]
     assert len({operation["operationId"] for operation in operations}) == len(operations) > 40
-    assert all("200" in each["responses"] or {"201", "204"} & each["responses"].keys() for each in operations)
+    assert all(
+        "200" in operation["responses"] or {"201", "204"} & operation["responses"].keys() for operation in operations
+    )
     for path in ("/topics/{topic}/schemas/latest", "/namespaces/{namespace}/schemas", "/data-targets/{name}/topics"):
         assert path in described["paths"]
 
@@ -51,14 +53,14 @@ def test_a_schema_from_registration_to_its_topics(client: SchematizerClient, nam
     first = client.register(namespace, "avro", record("a"), owner="team", doc="people")
     second = client.register(namespace, "avro", record("a", "b"))
     assert first.topic == second.topic == f"{namespace}.users"
-    assert [each.schema_id for each in client.schemas(first.topic)] == [first.schema_id, second.schema_id]
+    assert [schema.schema_id for schema in client.schemas(first.topic)] == [first.schema_id, second.schema_id]
     assert client.latest_schema(first.topic).schema_id == second.schema_id
-    assert [each.name for each in client.topics(schema_id=first.schema_id, namespace=namespace)] == [first.topic]
-    assert [each.name for each in client.topics_of_source(namespace, "users")] == [first.topic]
+    assert [topic.name for topic in client.topics(schema_id=first.schema_id, namespace=namespace)] == [first.topic]
+    assert [topic.name for topic in client.topics_of_source(namespace, "users")] == [first.topic]
     assert json.loads(client.schema_text(first.schema_id))["name"] == "users"
     [source] = client.sources(namespace)
     assert (source.owner, source.doc, source.topics) == ("team", "people", [first.topic])
-    assert [(each.path, each.doc, each.is_key) for each in client.elements(second.schema_id)] == [
+    assert [(element.path, element.doc, element.is_key) for element in client.elements(second.schema_id)] == [
         ("id", "a number", True),
         ("a", None, False),
         ("b", None, False),
@@ -68,9 +70,9 @@ def test_a_schema_from_registration_to_its_topics(client: SchematizerClient, nam
 def test_topics_since_a_time(client: SchematizerClient, namespace: str) -> None:
     first = client.topic(client.register(namespace, "avro", record()).topic)
     second = client.topic(client.register(namespace, "avro", record("a", key="a")).topic)
-    names = [each.name for each in client.topics(namespace=namespace, created_since=second.created_at)]
+    names = [topic.name for topic in client.topics(namespace=namespace, created_since=second.created_at)]
     assert names == [second.name]
-    names = [each.name for each in client.topics(namespace=namespace, created_since=first.created_at)]
+    names = [topic.name for topic in client.topics(namespace=namespace, created_since=first.created_at)]
     assert names == [first.name, second.name]
 
 
@@ -88,16 +90,16 @@ def test_a_data_target_follows_its_topics(registry: Registry, client: Schematize
     assert registry.call("PUT", target, {"kind": "redshift", "destination": "cluster"}).status == 200
     reads = {"data_sources": [{"namespace": namespace, "source": None}]}
     assert registry.call("PUT", group, reads).status == 200
-    first = client.follow(namespace)
+    first = client.topics_change(namespace)
     assert (first.added, first.removed) == ([f"{namespace}.users"], [])
     client.register(namespace, "avro", record("a", key="a"))
     client.register(namespace, "avro", record(), source="others")
-    second = client.follow(namespace, first)
+    second = client.topics_change(namespace, first)
     assert second.added == [f"{namespace}.others", f"{namespace}.users-v2"]
     assert second.cursor > first.cursor
     reads = {"data_sources": [{"namespace": namespace, "source": "others"}]}
     assert registry.call("PUT", group, reads).status == 200
-    third = client.follow(namespace, second)
+    third = client.topics_change(namespace, second)
     assert (third.added, third.removed) == ([], [f"{namespace}.users", f"{namespace}.users-v2"])
     unchanged = registry.call("GET", f"{target}/topics?cursor={third.cursor}").body
     assert not unchanged["changed"]
@@ -108,7 +110,7 @@ def test_a_group_gets_and_loses_sources_and_keeps_the_others(client: Schematizer
     for source in "abc":
         client.register(namespace, "avro", record(), source=source)
     client.put_data_target(namespace, "redshift", "cluster")
-    last = client.follow(namespace)
+    last = client.topics_change(namespace)
     for names, added, removed in (
         ("a", "a", ""),
         ("a", "", ""),
@@ -119,8 +121,8 @@ def test_a_group_gets_and_loses_sources_and_keeps_the_others(client: Schematizer
     ):
         reads = [(namespace, name) for name in names]
         group = client.put_consumer_group(namespace, namespace, reads)
-        assert [each.source for each in group.data_sources] == list(names)
-        last = client.follow(namespace, last)
+        assert [data_source.source for data_source in group.data_sources] == list(names)
+        last = client.topics_change(namespace, last)
         assert last.added == [f"{namespace}.{name}" for name in added]
         assert last.removed == [f"{namespace}.{name}" for name in removed]
     both = [(namespace, None), (namespace, "a")]
@@ -134,10 +136,10 @@ def test_a_new_table_reaches_the_data_target_of_its_namespace(registry: Registry
     registry.call("PUT", f"{REST}/data-targets/follow", {"kind": "search", "destination": "index"})
     reads = {"data_sources": [{"namespace": "follow.shop"}]}
     assert registry.call("PUT", f"{REST}/data-targets/follow/consumer-groups/follow", reads).status == 200
-    last = client.follow("follow")
+    last = client.topics_change("follow")
     registry.register("follow.shop.b-value", "string")
     registry.register("follow.raw.shop.b-value", "string")
-    assert client.follow("follow", last).added == ["follow.shop.b"]
+    assert client.topics_change("follow", last).added == ["follow.shop.b"]
 
 
 def test_producers_and_consumers(registry: Registry, client: SchematizerClient, namespace: str) -> None:
@@ -260,7 +262,7 @@ def test_a_key_that_is_misspelt_is_refused(registry: Registry, client: Schematiz
         assert (answer.status, answer.body["error"]) == (422, "invalid"), body
         assert "openapi.json" in answer.body["fix"]
     assert client.documentation(namespace, "users").fields["id"].doc == "mine"
-    assert client.follow(namespace).topics == []
+    assert client.topics_change(namespace).topics == []
 
 
 def test_texts_of_schemas_are_asked_for_once(registry: Registry, namespace: str) -> None:

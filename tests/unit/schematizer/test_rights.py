@@ -249,7 +249,7 @@ def test_a_schema_stays_readable_after_its_versions_were_deleted(secured: Secure
     clients = [secured.client(secured.key(f"reader:{namespace}")) for namespace in ("cdc.gone", "cdc.shop")]
     for permanent in (False, True):
         secured.store.delete_subject("cdc.gone.t-value", permanent=permanent)
-        assert [each.get(f"/schemas/ids/{schema_id}").status_code for each in clients] == [200, 403], permanent
+        assert [client.get(f"/schemas/ids/{schema_id}").status_code for client in clients] == [200, 403], permanent
 
 
 def test_a_permanent_deletion_needs_an_administrator(secured: Secured) -> None:

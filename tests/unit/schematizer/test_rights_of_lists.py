@@ -76,7 +76,7 @@ def test_a_reader_of_a_part_learns_which_grant_is_missing(secured: Secured, path
 def test_to_others_what_is_missing_looks_like_what_is_forbidden(secured: Secured, path: str) -> None:
     grants = [f"reader:{SHOP}"]
     answers = [get(secured, grants, f"/data-targets/{name}{path}") for name in ("mixed", "nothing")]
-    assert [each.status for each in answers] == [403, 403]
+    assert [answer.status for answer in answers] == [403, 403]
     assert answers[0].body == answers[1].body
     assert get(secured, ["reader:*"], f"/data-targets/nothing{path}").status == 404
 
@@ -153,7 +153,7 @@ def test_watson_does_not_say_which_schemas_of_others_there_are(secured: Secured)
     secret = secured.store.register(f"{SECRET}.cards-value", RECORD.replace('"a"', '"number"')).schema_id
     client = secured.client(secured.key(f"reader:{SHOP}"))
     answers = [client.get(f"{WATSON_PATH}/schemas/{each}") for each in (secret, 999_999)]
-    assert [each.status_code for each in answers] == [403, 403]
+    assert [answer.status_code for answer in answers] == [403, 403]
     assert SECRET not in answers[0].text
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dev.local_stack.servers.kafka import KafkaBroker
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
 NTH: dict[Point, int] = {FaultPoint.AFTER_CLEANUP: 1}  # the others in the midst of a run, and of a batch
 
 

@@ -126,6 +126,7 @@ def test_a_task_that_fails_too_often_ends_the_job_with_its_own_words(job: Job) -
     assert "Traceback" not in caught.value.problem
 
 
+@pytest.mark.exhaustive  # test_spark kills a whole job in every run
 def test_a_query_whose_processes_die_is_started_again_and_folds_nothing_twice(job: Job) -> None:
     job.run_until_all()
     for _ in range(2):
@@ -174,9 +175,10 @@ def test_two_jobs_in_one_spark_do_not_meet(session: SparkSession, job: Job, tmp_
         other.workers.stop()
 
 
-def test_it_stops_between_two_micro_batches(session: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [2, pytest.param(5, marks=pytest.mark.exhaustive)])
+def test_it_stops_between_two_micro_batches(session: SparkSession, tmp_path: Path, times: int) -> None:
     """Spark 4.0 ends with a StackOverflowError if it is stopped in the middle of one."""
-    for number in range(5):
+    for number in range(times):
         folder = tmp_path / str(number)
         folder.mkdir()
         job = Job(session, folder)

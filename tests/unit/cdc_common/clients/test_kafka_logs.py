@@ -39,7 +39,7 @@ def makers() -> set[str]:
 
 def test_each_module_that_makes_a_client_is_tried() -> None:
     """Other programs use by_schema, and decide what is shown of it."""
-    assert {each for each in makers() if not each.startswith("cdc_common.clients.by_schema.")} == set(
+    assert {maker for maker in makers() if not maker.startswith("cdc_common.clients.by_schema.")} == set(
         kafka_clients.CLIENTS.values()
     )
 

@@ -241,7 +241,7 @@ def test_a_key_keeps_its_names_whatever_column_is_added() -> None:
     added = replace(quoted, regular_columns=(column("a_x0020_b", INT, ColumnKind.REGULAR),))
     assert key_schema(added, "cdc") == key_schema(quoted, "cdc")
     fields = value_schema(added, "cdc")["fields"][0]["type"][1]["fields"]
-    assert [(each["name"], each.get("cqlName")) for each in fields[2:]] == [
+    assert [(field["name"], field.get("cqlName")) for field in fields[2:]] == [
         ("a_x0020_b", "a b"),
         ("a_x0020_b_", "a_x0020_b"),
     ]
@@ -283,7 +283,7 @@ def test_confluents_own_deserializer_reads_both() -> None:
 
 def test_the_documentations_message_is_of_this_format() -> None:
     page = (project_root() / "docs" / "reference" / "change-events.md").read_text()
-    key, change = (json.loads(each) for each in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
+    key, change = (json.loads(match) for match in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
     (create,) = re.findall(r"CREATE TABLE shop\.orders.*;", page)
     schemas = CqlConverter().convert(create, "cdc.shop")
     assert schemas.key is not None
@@ -329,7 +329,7 @@ def test_columns_may_have_the_names_of_the_envelopes_fields_and_of_each_other_bu
     table = replace(ORDERS, regular_columns=tuple(column(name, INT, ColumnKind.REGULAR) for name in names))
     image = {name: struct.pack(">i", number) for number, name in enumerate(names)}
     _, value = encode(table, CREATED._replace(after=image))
-    fields = {each.get("cqlName", each["name"]): each["name"] for each in row_fields(table)}
+    fields = {row_field.get("cqlName", row_field["name"]): row_field["name"] for row_field in row_fields(table)}
     assert {name: value["after"][fields[name]] for name in names} == {name: n for n, name in enumerate(names)}
     assert len(set(fields.values())) == len(fields)
 

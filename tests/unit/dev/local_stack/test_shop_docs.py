@@ -38,7 +38,7 @@ def test_the_tables_are_documented_and_found(registry: Registry) -> None:
         source = registry.call("GET", f"/api/v1/namespaces/cdc.shop/sources/{table}").body
         assert (source["doc"], source["owner"]) == (said["doc"], said["owner"])
         elements = registry.call("GET", f"/api/v1/namespaces/cdc.shop/sources/{table}/elements").body
-        docs = {each["path"]: each["doc"] for each in elements}
+        docs = {element["path"]: element["doc"] for element in elements}
         assert {path: docs.get(path) for path in said["fields"]} == {
             path: each["doc"] for path, each in said["fields"].items()
         }

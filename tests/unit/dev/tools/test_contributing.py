@@ -29,7 +29,7 @@ def test_links_lead_to_files_and_headings(page: str) -> None:
         path, _, heading = link.partition("#")
         target = (ROOT / page).parent / path if path else ROOT / page
         assert target.exists(), link
-        anchors = {each.lower().replace(" ", "-") for each in ANCHOR.findall(target.read_text())} if heading else {""}
+        anchors = {match.lower().replace(" ", "-") for match in ANCHOR.findall(target.read_text())} if heading else {""}
         assert heading in anchors, link
 
 
@@ -52,11 +52,11 @@ def test_issue_forms_are_what_github_takes(form: Path) -> None:
     assert {"name", "description", "body"} <= content.keys() <= {"name", "description", "body", "labels", "title"}
     assert {each["type"] for each in content["body"]} <= KINDS
     fields = [each for each in content["body"] if each["type"] != "markdown"]
-    assert len({each["id"] for each in fields}) == len(fields) > 1
-    for each in fields:
-        assert each["attributes"]["label"]
-        assert ("options" in each["attributes"]) == (each["type"] in {"dropdown", "checkboxes"})
-    assert any(each.get("validations", {}).get("required") for each in fields)
+    assert len({field["id"] for field in fields}) == len(fields) > 1
+    for field in fields:
+        assert field["attributes"]["label"]
+        assert ("options" in field["attributes"]) == (field["type"] in {"dropdown", "checkboxes"})
+    assert any(field.get("validations", {}).get("required") for field in fields)
 
 
 def test_github_runs_what_any_ci_runs() -> None:

@@ -116,7 +116,7 @@ def test_only_what_the_programs_need_is_required(bill: dict[str, Any]) -> None:
     } <= required
     assert not required & {"pytest", "ruff", "hypothesis", "mypy", "kafka_2.13", "cassandra-all"}
     edges = {each["ref"]: each.get("dependsOn", []) for each in bill["dependencies"]}
-    assert any(each.startswith("pkg:pypi/pyspark@") for each in edges[f"pkg:pypi/{NAME}@1.2.0"])
+    assert any(edge.startswith("pkg:pypi/pyspark@") for edge in edges[f"pkg:pypi/{NAME}@1.2.0"])
     assert bill["metadata"]["timestamp"].startswith("2026-01-02T03:04:05")
 
 

@@ -156,7 +156,7 @@ def test_wheels_are_compiled_for_their_machine_and_glibc(wheels: dict[str, Path]
         assert set(libraries) == modules()
         for library in libraries.values():
             assert int.from_bytes(library[18:20], "little") == ELF_MACHINES[machine]
-            needed = [tuple(map(int, each.split(b"."))) for each in re.findall(rb"GLIBC_([0-9.]+)", library)]
+            needed = [tuple(map(int, match.split(b"."))) for match in re.findall(rb"GLIBC_([0-9.]+)", library)]
             assert max(needed, default=newest) <= newest  # a small module needs none
 
 

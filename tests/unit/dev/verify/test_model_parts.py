@@ -297,7 +297,7 @@ def test_literals_stand_where_the_markers_are() -> None:
 def test_a_changed_type_is_changed_wherever_it_is_used() -> None:
     table = Table("t", 1, (Clustering("c", frozen(PAIR)),), regular=(("v", list_of(frozen(PAIR))),), key=(("k", TEXT),))
     changed = table.with_user_type(user("pair", x=INT, y=TEXT, z=DOUBLE))
-    assert [each.cql for each in changed.kinds()] == ["text", "list<frozen<$k.pair>>", "frozen<$k.pair>"]
+    assert [kind.cql for kind in changed.kinds()] == ["text", "list<frozen<$k.pair>>", "frozen<$k.pair>"]
     assert changed.clustering[0].kind.fields == ("x", "y", "z")
     assert frozen(PAIR).without_user_types() == frozen(tuple_of(INT, TEXT))
 
@@ -418,4 +418,4 @@ def test_a_drop_whose_time_is_ignored_drops_nothing(monkeypatch: pytest.MonkeyPa
     table = replace(without_b(2**62), altered_at=7)
     put_defect(mutant, monkeypatch)
     read = tables.from_json(tables.to_json(table))
-    assert [each.dropped_time for each in read.dropped_columns.values()] == [0]
+    assert [dropped_column.dropped_time for dropped_column in read.dropped_columns.values()] == [0]

@@ -81,6 +81,7 @@ def check_all() -> None:
     check_any()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_seeded_defect_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:

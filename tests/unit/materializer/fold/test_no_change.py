@@ -18,6 +18,7 @@ from cassandra_storage.formats.schema.tables import ColumnKind
 from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, UserType
 from dev.verify.oracle.type_values import POINT, TypeValues
 from materializer.rows.settings import FoldSettings
+from tests.support.examples import examples
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TABLE, TableWriter, as_image, column, int_bytes, raw_record
 from tests.support.materializer.respelled import respelled
@@ -122,7 +123,7 @@ def _by_path(of: CqlType, cells: dict[bytes, bytes]) -> list[tuple[bytes, bytes]
     return [by_place[place] for place in sorted(by_place)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(seed=st.integers(0, 2**64))
 def test_the_same_value_again_is_no_change(seed: int) -> None:
     rng = random.Random(seed)

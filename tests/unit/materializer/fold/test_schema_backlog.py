@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NEVER_PURGE = FoldSettings(purge_margin_seconds=10**9)
 
 
-@settings(max_examples=10 * EXAMPLES, deadline=None)
+@settings(max_examples=4 * EXAMPLES, deadline=None)
 @given(
     steps=STEPS,
     cuts=st.sets(st.integers(1, 25), max_size=5),

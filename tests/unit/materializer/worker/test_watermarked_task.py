@@ -103,7 +103,13 @@ def run_until_done(
     return broker, False
 
 
-@pytest.mark.parametrize("again", [[PASSED, LAST], [LAST, watermark(ROWS + 1, LIVES + 4)]], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param([PASSED, LAST], id="before"),
+        pytest.param([LAST, watermark(ROWS + 1, LIVES + 4)], id="after", marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name.lower())
 def test_what_a_watermark_made_due_comes_out_once_whenever_the_task_dies(
     point: FaultPoint, again: list[RawRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

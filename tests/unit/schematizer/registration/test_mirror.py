@@ -98,9 +98,12 @@ def test_what_is_deleted_is_disabled_and_comes_back(store: Store, catalogue: Cat
     for name in ("a", "b"):
         store.register("cdc.shop.orders-value", record({"name": name, "type": ["null", "int"], "default": None}))
     store.delete_version("cdc.shop.orders-value", "2", permanent=False)
-    assert [each.status for each in catalogue.topics.schemas("cdc.shop.orders")] == [Status.READ_WRITE, Status.DISABLED]
+    assert [schema.status for schema in catalogue.topics.schemas("cdc.shop.orders")] == [
+        Status.READ_WRITE,
+        Status.DISABLED,
+    ]
     store.delete_subject("cdc.shop.orders-value", permanent=False)
-    assert {each.status for each in catalogue.topics.schemas("cdc.shop.orders")} == {Status.DISABLED}
+    assert {schema.status for schema in catalogue.topics.schemas("cdc.shop.orders")} == {Status.DISABLED}
     again = store.register("cdc.shop.orders-value", record({"name": "a", "type": ["null", "int"], "default": None}))
     assert catalogue.topics.latest_schema("cdc.shop.orders").schema_id == again.schema_id
 

@@ -238,7 +238,7 @@ def test_a_cql_table_joins_the_topic_that_the_materializer_registered(catalogue:
     assert store.register("cdc.shop.orders-value", value).schema_id == made.schema_id
     assert store.register("cdc.shop.orders-key", key).schema_id == made.key_schema_id
     assert catalogue.sources.get("cdc.shop", "orders").doc == "what was bought"
-    assert [each.path for each in catalogue.schemas.elements(made.schema_id) if each.is_key] == ["id", "line"]
+    assert [element.path for element in catalogue.schemas.elements(made.schema_id) if element.is_key] == ["id", "line"]
 
 
 def test_a_cql_table_after_the_materializer(catalogue: Catalogue, store: Store, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def check_page(text: str) -> None:
     """Every page: nothing runs that is not a file of the registry, one heading, a way out, one search box."""
     structure = Structure(text)
     assert [each.get("src", "") for each in structure.named("script")] == [
-        each for each in re.findall(r'src="([^"]*)"', text) if "htmx.min.js" in each
+        match for match in re.findall(r'src="([^"]*)"', text) if "htmx.min.js" in match
     ]
     assert len(structure.named("script")) == 1
     for tag, attributes in structure.tags:
@@ -170,7 +170,7 @@ def test_field_paths_of_lists_and_maps_have_pages(watson: Watson) -> None:
     fields.append({"name": "more", "type": {"type": "map", "values": inner["name"]}})
     watson.store.register("a.b.c-value", json.dumps({"type": "record", "name": "V", "fields": fields}))
     links = [each["href"] or "" for each in Structure(watson.page("/sources/a.b/c")).named("a")]
-    found = [each for each in links if "/fields/" in each]
+    found = [link for link in links if "/fields/" in link]
     assert any("%5B%5D" in each for each in found), found
     for link in found:
         check_page(watson.page(link.removeprefix("/watson")))

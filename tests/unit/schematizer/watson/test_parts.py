@@ -76,7 +76,7 @@ def test_differences_in_words() -> None:
         Difference(Kind.REMOVED, "gone", "int, may be null", None),
     ]
     assert differences(before, before) == []
-    assert [each.kind for each in differences(before, before[::-1])] == [Kind.ORDER]
+    assert [difference.kind for difference in differences(before, before[::-1])] == [Kind.ORDER]
     assert differences([element("a")], [element("a", doc="x")])[0].before == "no docs"
     assert differences([element("a", own="int")], [element("a", own="varint")])[0].after == "varint (int)"
 

@@ -93,7 +93,7 @@ def test_reading_leaves_no_trace(tmp_path: Path) -> None:
             assert page.status_code == 200
             assert ("secret" in page.text) == (grants == "admin:*" and path not in (SOURCE, "/watson/schemas/1"))
         assert ("Edit docs" in client.get(SOURCE).text) == (not grants.startswith("reader"))
-    assert not [each for each in secured.security.audit.entries() if "/watson" in each.about]
+    assert not [entry for entry in secured.security.audit.entries() if "/watson" in entry.about]
     assert secured.refused("role") == secured.refused("no-login") == 0
 
 

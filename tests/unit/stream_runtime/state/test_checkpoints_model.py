@@ -6,7 +6,6 @@ them go on. An attempt whose successor has begun can commit no more, but goes on
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 from contextlib import suppress
@@ -23,6 +22,7 @@ from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.checkpoints import CheckpointStore, Manifest, RetentionSettings
 from stream_runtime.state.object_store import MissingFileError, ObjectEntry
 from stream_runtime.state.versions import NOTHING, next_version, plan_restore, sequence
+from tests.support.examples import IS_EXHAUSTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SHARDS = 7  # "SST files" of a state: a version changes one of them
 SNAPSHOT_EVERY = 2
-EXAMPLES = 1500 if os.environ.get("CDC_EXHAUSTIVE") else 40
+EXAMPLES = 1500 if IS_EXHAUSTIVE else 40
 WAIT_SECONDS = 30.0
 KEPT = [RetentionSettings(1, 0), RetentionSettings(3, 0), RetentionSettings(1, 40)]
 
