@@ -19,6 +19,7 @@ from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import change_topic, versions
 from materializer.planning.avro_schemas import AvroSchemas, avro_schemas, can_follow
 from materializer.planning.form_changes import check_forms
+from materializer.planning.known_subjects import KnownSubjects
 from materializer.planning.plan import ChangeTopic
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Registry(Protocol):
     def latest(self, subject: str) -> tuple[int, dict[str, Any]] | None: ...
 
     def has(self, subject: str) -> bool: ...
+
+    def list_subjects(self, prefix: str) -> set[str]: ...
 
     def check_reachable(self) -> None: ...
 
@@ -100,6 +103,7 @@ class ChangeTopics:
         self._registry = registry
         self._make_topic = make_topic
         self._known: dict[tuple[str, str], ChangeTopic] = {}
+        self._subjects = KnownSubjects(prefix, registry)
 
     def check_reachable(self) -> None:
         """Raise CdcError if the registry does not answer."""
@@ -147,20 +151,22 @@ class ChangeTopics:
         return found
 
     def _look_up(self, avro: AvroSchemas, excluded: set[str]) -> ChangeTopic | None:
-        for topic, key_id in self._topics_with_key(avro, excluded):
+        for topic, key_id in self._topics_with_key(avro, excluded, self._subjects.has):
             value_id = self._registry.lookup(f"{topic}-value", avro.value)
             if value_id is not None:
                 return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
         return None
 
-    def _topics_with_key(self, avro: AvroSchemas, excluded: set[str]) -> list[tuple[str, int]]:
+    def _topics_with_key(
+        self, avro: AvroSchemas, excluded: set[str], has: Callable[[str], bool]
+    ) -> list[tuple[str, int]]:
         """The versions of the topic that have this key schema, each with the schema's id, the latest version first."""
-        topics = takewhile(lambda topic: self._registry.has(f"{topic}-key"), self._topic_names(avro.table))
+        topics = takewhile(lambda topic: has(f"{topic}-key"), self._topic_names(avro.table))
         ids = ((topic, self._registry.lookup(f"{topic}-key", avro.key)) for topic in topics if topic not in excluded)
         return [(topic, key_id) for topic, key_id in ids if key_id is not None][::-1]
 
     def _register(self, avro: AvroSchemas, excluded: set[str]) -> ChangeTopic:
-        for topic, key_id in self._topics_with_key(avro, excluded):
+        for topic, key_id in self._topics_with_key(avro, excluded, self._registry.has):
             try:
                 value_id = self._registry.register(f"{topic}-value", avro.value)
             except IncompatibleSchemaError as error:
@@ -175,6 +181,7 @@ class ChangeTopics:
         topic = next(each for each in self._topic_names(avro.table) if not self._registry.has(f"{each}-key"))
         value_id = self._registry.register(f"{topic}-value", avro.value)
         key_id = self._registry.register(f"{topic}-key", avro.key)
+        self._subjects.add(f"{topic}-key")
         if topic != first:
             table = avro.table.qualified_name
             _logger.warning("new change topic version", code=Code.TOPIC_VERSION.text, table=table, topic=topic)

@@ -59,6 +59,11 @@ class RegistryClient:
         """Whether the subject has a schema."""
         return bool(self._versions(subject))
 
+    def list_subjects(self, prefix: str) -> set[str]:
+        """The subjects whose names begin with `prefix`; a registry that does not know this limit sends all."""
+        subjects = self._ask(list, "GET", "subjects", subjectPrefix=prefix)
+        return {subject for subject in subjects if isinstance(subject, str) and subject.startswith(prefix)}
+
     def lookup(self, subject: str, schema: dict[str, Any]) -> int | None:
         """The id of the schema if it is registered under the subject."""
         try:

@@ -39,3 +39,6 @@ class MemoryRegistry:
 
     def has(self, subject: str) -> bool:
         return subject in self.subjects
+
+    def list_subjects(self, prefix: str) -> set[str]:
+        return {subject for subject in self.subjects if subject.startswith(prefix)}

@@ -15,6 +15,8 @@ from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.raw_builder import INT, TABLE, column
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cassandra_storage.formats.schema.tables import TableMetadata
 
 TOPIC = "cdc.shop.orders"
@@ -114,3 +116,52 @@ def test_fields_that_exchange_their_names_leave_the_topic() -> None:
 def with_fields(*names: str) -> TableMetadata:
     user_type = UserType("shop", "pair", names, (NativeType("int"),) * len(names), is_multi_cell=False)
     return replace(TABLE, regular_columns=(ColumnMetadata("u", user_type, ColumnKind.REGULAR),))
+
+
+class CountingRegistry(MemoryRegistry):
+    """Counts the requests about subjects."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = self.listed = 0
+
+    def has(self, subject: str) -> bool:
+        self.asked += 1
+        return super().has(subject)
+
+    def list_subjects(self, prefix: str) -> set[str]:
+        self.listed += 1
+        return super().list_subjects(prefix)
+
+
+def test_many_tables_are_looked_up_with_one_list_of_subjects() -> None:
+    registry = CountingRegistry()
+    tables = [replace(TABLE, name=f"t{number}", id=UUID(int=number)) for number in range(100)]
+    for table in tables:
+        topics(registry, table)
+    registry.asked = registry.listed = 0
+    assert find_each(registry, tables) == [f"cdc.shop.t{number}" for number in range(100)]
+    assert registry.asked <= 20
+    assert registry.listed == 1
+
+
+def test_what_is_registered_after_the_list_is_found() -> None:
+    registry = CountingRegistry()
+    tables = [replace(TABLE, name=f"t{number}", id=UUID(int=number)) for number in range(100)]
+    versions = [each for table in tables for each in (table, replace(RENAMED, name=table.name, id=table.id), table)]
+    names = [[f"cdc.shop.t{number}", f"cdc.shop.t{number}-v2", f"cdc.shop.t{number}"] for number in range(100)]
+    assert find_each(registry, versions) == [each for of_table in names for each in of_table]
+    assert registry.listed == 1
+
+
+def find_each(registry: MemoryRegistry, tables: Sequence[TableMetadata]) -> list[str | None]:
+    """The change topic of each schema, by one driver, which gets to know the schemas of a table one after the other."""
+    finder = ChangeTopics("cdc", registry, lambda _topic: 3)
+    known: dict[str, list[TableSchema]] = {}
+    found = []
+    for table in tables:
+        schemas = known.setdefault(table.name, [])
+        schemas.append(TableSchema(*split(message_key(table)), to_json(table)))
+        newest = finder.find_or_create(schemas)[-1]
+        found.append(None if newest is None else newest.name)
+    return found

@@ -78,6 +78,8 @@ def test_register_lookup_and_get(registry: Registry) -> None:
         assert client.lookup("rows", OTHER) is None
         assert client.get(schema_id) == ROW
         assert client.register("rows", ROW) == schema_id
+        client.register("other", ROW)
+        assert client.list_subjects("ro") == {"rows"}
     with RegistryClient(RegistrySettings(url=f"{registry.url}/")) as another:
         assert another.get(schema_id) == ROW
 
