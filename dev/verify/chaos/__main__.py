@@ -24,7 +24,7 @@ from dev.verify.chaos.masters import MASTERS, Master, running_spark
 from dev.verify.chaos.matrix import Cell, Outcome, cells, make_setup, reached, run_cell
 from dev.verify.chaos.move_matrix import make_move_setup, move_cells, reached_in_move, run_move_cell
 from dev.verify.chaos.report import show_cell, show_matrix, show_run, show_runs, show_strike
-from dev.verify.chaos.share_matrix import make_share_setup, run_share_cell, share_cells
+from dev.verify.chaos.share_matrix import SCENARIOS, make_share_setup, run_share_cell, share_cells
 from dev.verify.chaos.transform_matrix import make_setup_of, run_transform_cell, transform_cells
 from dev.verify.chaos.whole_path import ChaosResult, chaos_run
 from dev.verify.model.check import SINGLE, Run
@@ -105,11 +105,14 @@ def transform_matrix(console: Console, seed: int, point: StatelessPoint | None) 
 
 
 def share_matrix(console: Console, seed: int, point: StatelessPoint | None) -> bool:
-    """Run the matrix of shares with several partitions."""
+    """Run the matrices of a share of several partitions: its successors have the same share, or others."""
+    verdicts: list[bool] = []
     with fresh_setups(console, make_share_setup) as setups:
-        chosen = share_cells(lambda: next(setups), seed)
-        outcomes = hurt(console, chosen, point, lambda cell: run_share_cell(next(setups), cell))
-    return show_matrix(console, outcomes, seed, POINTS, "a share of several partitions")
+        for scenario in SCENARIOS:
+            chosen = share_cells(next(setups), scenario, seed)
+            outcomes = hurt(console, chosen, point, lambda cell: run_share_cell(next(setups), cell))
+            verdicts.append(show_matrix(console, outcomes, seed, POINTS, f"a share of two partitions, {scenario}"))
+    return all(verdicts)
 
 
 def runs(console: Console, seeds: range, point: FaultPoint | None, master: Master) -> bool:

@@ -15,7 +15,7 @@ from dev.verify.chaos.matrix import Cell, Outcome, cells, finish, hurt_and_finis
 from tests.support.stream_runtime.share_run import APART, POINTS, TOGETHER, ShareSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from dev.verify.chaos.matrix import Defect
@@ -34,11 +34,9 @@ def make_share_setup(bootstrap: str, prefix: str, folder: Path) -> ShareSetup:
     return setup
 
 
-def share_cells(make: Callable[[], ShareSetup], seed: int) -> Iterator[Cell]:
-    """Yield the cells of both scenarios. See matrix.cells."""
-    reached = census(make())
-    for scenario in SCENARIOS:
-        yield from cells({scenario: reached}, seed, POINTS)
+def share_cells(setup: ShareSetup, scenario: str, seed: int) -> Iterator[Cell]:
+    """Yield the cells of a scenario. See matrix.cells. The setup cannot be used again."""
+    return cells({scenario: census(setup)}, seed, POINTS)
 
 
 def run_share_cell(setup: ShareSetup, cell: Cell, defect: Defect = None) -> Outcome:

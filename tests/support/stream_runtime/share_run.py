@@ -67,12 +67,13 @@ class ShareSetup(NamedTuple):
 
     def send(self, numbers: range) -> None:
         """Send messages with these numbers to each partition."""
-        send_all(
-            self.kafka, (Message(self.source, part, b"%d" % n, b"v") for n in numbers for part in range(PARTITIONS))
-        )
+        parts = range(PARTITIONS)
+        send_all(self.kafka, (Message(self.source, part, b"%d" % number, b"v") for number in numbers for part in parts))
 
-    def run(self, _until: int | None = None, **_settings: object) -> None:
+    def run(self, until: int | None = None, **settings: object) -> None:
         """Copy all messages that are there, in this process. Raise what a task fails with."""
+        assert until is None
+        assert not settings
         number = _claim_number(Path(self.folder))
         for numbers in self.definitions[number % len(self.definitions)]:
             _Copy(self, tuple(SourcePartition(self.source, number) for number in numbers)).run()
