@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _HOUR_MS = 3_600_000
-_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializer.output.large_messages sends
 
 
 class Topics:
@@ -185,9 +184,9 @@ class Topics:
             config["max.message.bytes"] = str(max_message_bytes)
         return self._make(topic, partitions or self._settings.change_partitions, config)
 
-    def make_dead_letter_topic(self, topic: str) -> None:
+    def make_dead_letter_topic(self, topic: str, max_message_bytes: int) -> None:
         """Create the topic unless it exists. It has no time-based retention."""
-        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(_DEAD_LETTER_BYTES)}
+        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(max_message_bytes)}
         self._make(topic, 1, config)
 
     def _make(self, topic: str, partitions: int, config: dict[str, str]) -> TopicShape:
