@@ -35,8 +35,10 @@ _MEMORY = {
 
 
 class Read(NamedTuple):
-    """What was read of each partition. following: the offset after the last message, or the partition's end, which may
-    be later by markers of transactions. errors: of partitions that cannot be read.
+    """The messages that were read of each partition.
+
+    following: the offset after the last message, or the partition's end, which may be later by markers of transactions.
+    errors: of partitions that cannot be read.
     """
 
     records: dict[SourcePartition, list[SourceRecord]]

@@ -75,7 +75,7 @@ class Topics:
             admin = _client(self._settings)
             first = _list_offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-            return {each: (first[each], following[each]) for each in partitions}
+            return {partition: (first[partition], following[partition]) for partition in partitions}
 
     def ends(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, int]:
         """The next offset of each source partition at this moment, without those whose leaders do not say it now."""
@@ -107,7 +107,7 @@ class Topics:
             return set()
         counts = self.partition_counts()
         partitions = [SourcePartition(topic, number) for topic in topics for number in range(counts.get(topic, 0))]
-        return {each.topic for each, (_, following) in self.bounds(partitions).items() if following}
+        return {partition.topic for partition, (_, following) in self.bounds(partitions).items() if following}
 
     def offsets_at(self, partitions: Sequence[SourcePartition], timestamp_ms: int) -> dict[SourcePartition, int]:
         """The offset of the first message of this time or later; -1 if there is none."""
@@ -285,6 +285,8 @@ def _ask_offsets(
     admin: AdminClient, partitions: Iterable[SourcePartition], spec: OffsetSpec
 ) -> Iterator[tuple[SourcePartition, Future[Any]]]:
     for asked in in_requests(partitions):
-        answers: dict[TopicPartition, Future[Any]] = admin.list_offsets({TopicPartition(*each): spec for each in asked})
+        answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(
+            {TopicPartition(*partition): spec for partition in asked}
+        )
         for at, answer in answers.items():
             yield SourcePartition(at.topic, at.partition), answer
