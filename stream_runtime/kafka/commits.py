@@ -38,7 +38,7 @@ class GroupOffsets(Protocol):
     def consumer(self) -> Consumer: ...
 
     def stored(self, partitions: Collection[SourcePartition], /) -> Mapping[SourcePartition, StoredOffset | None]:
-        """The committed offsets. Waits for open transactions."""
+        """The committed offsets. Waits for open transactions. KafkaException."""
         ...
 
 
