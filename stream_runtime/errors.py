@@ -45,7 +45,7 @@ def trace_of(error: BaseException) -> str:
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
         chain.append(cause)
-    return "\n".join("".join([*traceback.format_tb(each.__traceback__), _name_of(each)]) for each in reversed(chain))
+    return "\n".join("".join([*traceback.format_tb(cause.__traceback__), _name_of(cause)]) for cause in reversed(chain))
 
 
 def _name_of(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""What passes between the rooms: source partitions, their records, and messages to send."""
+"""Records that pass between the rooms: source partitions, shares, messages that are read and messages to send."""
 
 from __future__ import annotations
 

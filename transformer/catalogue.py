@@ -1,4 +1,4 @@
-"""What the schema registry knows: the topics of a source, their schemas, what is personal; and where a target goes."""
+"""Asks the schema registry for the topics of a source, their schemas and personal columns, and for a target's topic."""
 
 from __future__ import annotations
 

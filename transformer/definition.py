@@ -1,4 +1,4 @@
-"""What a transformer is: the tables of a transformers file.
+"""The definition of a transformer: the tables of a transformers file.
 
 The classes check what can be checked without a source: names, numbers, and what belongs together.
 """
@@ -171,7 +171,7 @@ class Transformer(Part):
     @property
     def masks_pii(self) -> bool:
         """Whether the catalogue says what it masks."""
-        return any(isinstance(each, MaskStep) and each.columns == PII for each in self.step)
+        return any(isinstance(step, MaskStep) and step.columns == PII for step in self.step)
 
 
 class TransformersFile(Part):
@@ -183,9 +183,9 @@ class TransformersFile(Part):
     def _check(self) -> TransformersFile:
         if not self.transformer:
             raise ValueError("it has no transformer")
-        _check_unique([each.name for each in self.transformer], "transformer")
-        _check_unique([str(each.target) for each in self.transformer], "target")
-        _check_no_circle({str(each.target): str(each.source) for each in self.transformer})
+        _check_unique([transformer.name for transformer in self.transformer], "transformer")
+        _check_unique([str(transformer.target) for transformer in self.transformer], "target")
+        _check_no_circle({str(transformer.target): str(transformer.source) for transformer in self.transformer})
         return self
 
 

@@ -40,7 +40,7 @@ def parse_transformers(content: dict[str, Any], file: Path) -> tuple[Transformer
     except ValidationError as error:
         # Without the cause: pydantic's message repeats the input, which may be a salt.
         raise _invalid(file, content, error.errors(include_url=False)[0]) from None
-    return tuple(_with_salts(file, each) for each in parsed.transformer)
+    return tuple(_with_salts(file, transformer) for transformer in parsed.transformer)
 
 
 def place(transformer: Transformer, step: int) -> str:

@@ -38,7 +38,7 @@ SOURCE_TOPIC = "sourceTopic"
 
 
 class Source(NamedTuple):
-    """What is known of the messages: the topic, and the schemas of key and value; None for a key that is null.
+    """A source of messages: the topic, and the schemas of key and value; None for a key that is null.
 
     pii: the columns that the catalogue marks as personal. must_exist: whether all columns that steps name have to be
     there, as in the newest schema.
@@ -95,7 +95,7 @@ def derive(transformer: Transformer, source: Source) -> Derived:
 
 def _personal(record: Record) -> list[str]:
     """The columns of the target that are made from personal columns, and are not masked."""
-    return [each.name for each in record.columns if each.is_personal and not each.is_masked]
+    return [column.name for column in record.columns if column.is_personal and not column.is_masked]
 
 
 def _same(data: bytes) -> bytes:
@@ -221,7 +221,7 @@ def _image(tree: Tree, named: Named) -> str | None:
 
 
 def _runs(record: Record) -> list[Run]:
-    """What the target's columns are made of, in order: the source's fields [first, last), and conversions. Fields that
+    """The parts of the target's columns, in order: the source's fields [first, last), and conversions. Fields that
     follow each other and stay as they are come in one.
     """
     runs: list[Run] = []

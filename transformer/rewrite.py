@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 IS_NATIVE = cdc_native.is_enabled()
 REFUSALS: tuple[type[Exception], ...] = ()
-"""What the core raises for a message that it does not take."""
+"""The exceptions with which the core refuses a message."""
 if IS_NATIVE:
     from cdc_native.avro.messages import AvroError
     from cdc_native.avro.program import Program

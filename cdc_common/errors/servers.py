@@ -34,7 +34,7 @@ EXPLANATIONS: dict[Code, Explanation] = {
         partition stops and resumes by itself. A program exits if it cannot do anything without the answer.""",
         cause="""Authentication failed, a right is missing, a message is larger than the topic allows, or a setting is
         wrong. A *fenced* producer was replaced by a newer one for the same partition, which is normal, unless a second
-        job has the same `materializer.group_id`.""",
+        job has the same `group_id`.""",
         fix=f"""As the message says: correct the {KAFKA_RIGHTS} or the brokers' limits (`max.message.bytes`,
         `min.insync.replicas`). If the program has ended, start it again.""",
     ),

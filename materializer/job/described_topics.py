@@ -1,4 +1,4 @@
-"""What Kafka says of change topics, asked for many tables at once before their plans are made.
+"""Kafka's descriptions of change topics, asked for many tables at once before their plans are made.
 
 A restart plans all tables. Asked table by table, each plan would cost three requests.
 """

@@ -51,7 +51,7 @@ _QUICK_SECONDS = 1.0  # of work with topics that is never saved
 
 
 class FirstLook(NamedTuple):
-    """What was found out of raw topics before their first plan: the errors of some, the positions of their raw
+    """Facts about raw topics before their first plan: the errors of some, the positions of their raw
     partitions, and the change topics that had messages, of those whose raw topics have no position at all.
     """
 
@@ -191,7 +191,7 @@ class Planner:
         return self._described
 
     def _look_at_new(self, shapes: Mapping[str, TopicShape], positions: Positions | None = None) -> FirstLook:
-        """What must be known of topics that were not checked yet, asked for all of them at once. What fails is the
+        """Facts about topics that were not checked yet, asked for all of them at once. A failure is the
         error of each. positions: of all raw partitions, if they have been read.
         """
         new = {topic: shape for topic, shape in shapes.items() if topic not in self._shapes.keys() | self.errors.keys()}
@@ -207,7 +207,7 @@ class Planner:
             cold = [
                 topic
                 for topic, shape in new.items()
-                if not any(found[each] for each in list_partitions({topic: shape}))
+                if not any(found[raw_partition] for raw_partition in list_partitions({topic: shape}))
             ]
             had_changes = self._topics.had_messages([change_topic(self._prefix, *table_of(topic)) for topic in cold])
         except CdcError as error:
@@ -261,20 +261,22 @@ class Planner:
         change_topics = self._with_shapes(self._change_topics.find_or_create(schemas, forms))
         if topic not in self._plans:
             warn_of_static_rows(newest, forms)
-        others = {each.name for each in change_topics if each is not None and each.name != usual}.intersection(existing)
+        others = {change.name for change in change_topics if change is not None and change.name != usual}.intersection(
+            existing
+        )
         for name in self._topics.had_messages(others):
             raise changes_of_another_job(self._materializer.group_id, topic, name)
         self._unpublished.discard(topic)
-        names = {each.name for each in change_topics if each is not None}
+        names = {change.name for change in change_topics if change is not None}
         limit = self._described_changes.max_message_bytes(names)
         self._described_changes.forget({usual, *names})
         return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id, forms)
 
     def _with_shapes(self, change_topics: tuple[ChangeTopic | None, ...]) -> tuple[ChangeTopic | None, ...]:
         """The topics as they are now. One that was deleted since it was found is created again."""
-        names = {each.name for each in change_topics if each is not None}
+        names = {change.name for change in change_topics if change is not None}
         shapes = self._described_changes.shapes(names, self._names)
-        return tuple(each and _with_shape(each, shapes[each.name]) for each in change_topics)
+        return tuple(change and _with_shape(change, shapes[change.name]) for change in change_topics)
 
     def _notice_recreated_topics(self) -> None:
         """Plan the raw topics again whose change topics are not those of their plans any more. With very many topics
@@ -284,7 +286,7 @@ class Planner:
         if began < self._next_look_at_changes:
             return
         planned = {
-            raw_topic: {each.name: each.topic_id for each in plan.change_topics if each is not None}
+            raw_topic: {change.name: change.topic_id for change in plan.change_topics if change is not None}
             for raw_topic, plan in self._plans.items()
         }
         shapes = self._topics.each_shape({name for ids in planned.values() for name in ids if name in self._names})
@@ -328,7 +330,7 @@ class Planner:
         if self._must_fit:
             raw_partitions = list_partitions({topic: shape})
             _check_positions_fit(raw_partitions, look.positions, shape)
-            if not any(look.positions[each] for each in raw_partitions):
+            if not any(look.positions[raw_partition] for raw_partition in raw_partitions):
                 changes = change_topic(self._prefix, *table_of(topic))
                 if changes in look.had_changes:
                     raise changes_of_another_job(self._materializer.group_id, topic, changes)

@@ -65,7 +65,7 @@ def run_job(settings: Settings) -> None:
         def make_driver(workers: StreamingWorkers) -> BatchDriver:
             refresh = OffsetRefresh(settings.kafka, own, RAW_FAULTS)
             driver = BatchDriver(own, planner, stop, workers, status, RAW_FAULTS.words, refresh, after_batch)
-            driver.stop_shares({Share.of(each): Failure(error) for each, error in failures.items()})
+            driver.stop_shares({Share.of(raw_partition): Failure(error) for raw_partition, error in failures.items()})
             return driver
 
         with lags:

@@ -75,7 +75,7 @@ class SnapshotRequests:
     def _lost_at(self, topic: str, raw_partitions: int) -> int | None:
         """When the last rows of a table were lost, µs; 0 if none are. None if that is not certain yet."""
         found = [self._lost_ms.get(RawPartition(topic, number)) for number in range(raw_partitions)]
-        latest = max((each for each in found if each is not None), default=0)
+        latest = max((lost for lost in found if lost is not None), default=0)
         if not latest:
             return None if None in found else 0
         return latest * 1000 if latest / 1000 + WAIT_SECONDS <= self._clock() else None

@@ -69,7 +69,7 @@ class JobStatus(StreamStatus):
         if not self._counts["batches"]:
             return "The job is starting: it has not ended its first batch."
         stopped = self.stopped.all()
-        unread = sum(lag.messages for each, lag in self._lags.latest.items() if each not in stopped)
+        unread = sum(lag.messages for share, lag in self._lags.latest.items() if share not in stopped)
         seconds = time.monotonic() - self._folded_at
         if not unread or (self._counts["messages"] and seconds < _FOLDING_SECONDS):
             return ""
@@ -181,7 +181,7 @@ class JobStatus(StreamStatus):
         yield from self._tables.metrics()
 
     def _snapshot_counts(self) -> dict[str, int]:
-        return dict(Counter(each for running in self._snapshots.values() for each in running))
+        return dict(Counter(snapshot for running in self._snapshots.values() for snapshot in running))
 
     def _untruncated(self) -> dict[str, list[str]]:
         """Return, for each raw topic, the hosts that did not take part in a TRUNCATE, sorted."""

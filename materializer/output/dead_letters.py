@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 ID, CODE, REASON = "cdc.id", "cdc.code", "cdc.reason"
 TOPIC, PARTITION, OFFSET, TIMESTAMP = "cdc.topic", "cdc.partition", "cdc.offset", "cdc.timestamp_ms"
+MAX_UNCOMPRESSED = 64 << 20
+"""The size of a message (bytes) that always fits the producer's queue, and so the dead-letter topic."""
+_ROOM = 100_000  # bytes, for a message's headers and its record
 HEADERS = (ID, CODE, REASON, TOPIC, PARTITION, OFFSET, TIMESTAMP)
 
 
@@ -54,7 +57,7 @@ class DeadLetterWriter:
     def topic(self) -> str:
         """The name of the topic, which exists then."""
         if not self._is_created:
-            Topics(self._settings).make_dead_letter_topic(self._topic)
+            Topics(self._settings).make_dead_letter_topic(self._topic, MAX_UNCOMPRESSED + _ROOM)
             self._is_created = True
         return self._topic
 

@@ -9,7 +9,7 @@ import structlog
 
 from cassandra_storage.formats.primitives.murmur3 import token
 from cdc_common.errors.codes import CdcError, Code
-from materializer.output.dead_letters import DeadLetterWriter
+from materializer.output.dead_letters import MAX_UNCOMPRESSED, DeadLetterWriter
 from stream_runtime.records import Message
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ Choice: TypeAlias = Literal["stop", "without_before", "dead_letter"]
 
 # Of a record alone in its batch: 61 bytes of DefaultRecordBatch's header, at most 36 bytes of lengths and deltas.
 _OVERHEAD = 100
-_MAX_UNCOMPRESSED = 64 << 20  # bytes that always fit the producer's queue; the dead-letter topic allows as much
 _MAX_QUEUED = 128_000_000  # bytes of a message: the producer's queue never has room for a larger one
 _logger = structlog.get_logger(__name__)
 
@@ -39,7 +38,7 @@ class LargeMessages(NamedTuple):
         size = _size(message) + _OVERHEAD
         if size > _MAX_QUEUED:
             return False
-        if size <= self.max_bytes or size > _MAX_UNCOMPRESSED:
+        if size <= self.max_bytes or size > MAX_UNCOMPRESSED:
             return size <= self.max_bytes
         compressed = len(pa.compress(value, codec="lz4", asbytes=True))
         return len(message.key) + compressed * 1.02 + 1000 <= self.max_bytes
@@ -54,7 +53,7 @@ class LargeMessages(NamedTuple):
             if self.fits(short):
                 return short
         reason = self._reason(message, change)
-        if self.choice != "dead_letter" or len(message.value or b"") > _MAX_UNCOMPRESSED:
+        if self.choice != "dead_letter" or len(message.value or b"") > MAX_UNCOMPRESSED:
             raise CdcError(Code.MESSAGE_TOO_LARGE, reason, self._fix(message))
         _logger.warning("change dead-lettered", code=Code.MESSAGE_TOO_LARGE.text, problem=reason)
         headers = {"cdc.code": Code.MESSAGE_TOO_LARGE.text, "cdc.reason": reason, "cdc.topic": message.topic}

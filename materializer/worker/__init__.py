@@ -1,1 +1,1 @@
-"""What a worker does: it polls raw partitions, folds their messages, and has their states fetched."""
+"""The worker: it polls raw partitions, folds their messages, and has their states fetched."""

@@ -73,10 +73,10 @@ class _PartitionBacklog:
         """Whether these heartbeats may change something in the state."""
         if self.is_new:
             return False
-        newest_ms = max(each.timestamp_ms for each in heartbeats)
+        newest_ms = max(heartbeat.timestamp_ms for heartbeat in heartbeats)
         if self.rest is None or self.is_due_at(newest_ms):
             return True
-        if not self.rest.hosts.issuperset(each.host for each in heartbeats):
+        if not self.rest.hosts.issuperset(heartbeat.host for heartbeat in heartbeats):
             return True
         purge_ms = self.rest.purge_ms
         return purge_ms is not None and newest_ms >= purge_ms and now - self.folded_at >= self.max_wait
@@ -102,13 +102,13 @@ class RawBacklog:
     @property
     def asleep(self) -> int:
         """How many raw partitions have nothing to do before a message or a time comes."""
-        return sum(each.is_new or each.rest is not None for each in self._backlogs.values())
+        return sum(backlog.is_new or backlog.rest is not None for backlog in self._backlogs.values())
 
     @property
     def active_size(self) -> tuple[int, int]:
         """How many messages the active raw partitions have, and the bytes of their values."""
-        active = [each for each in self._backlogs.values() if each.non_heartbeats]
-        return sum(len(each.records) for each in active), sum(each.size for each in active)
+        active = [backlog for backlog in self._backlogs.values() if backlog.non_heartbeats]
+        return sum(len(backlog.records) for backlog in active), sum(backlog.size for backlog in active)
 
     def add(self, raw_partition: RawPartition, now: float, rest: Rest | None = None, *, is_new: bool = False) -> None:
         """rest: of its committed state; None if it is not known. is_new: it has never had a message."""
@@ -142,33 +142,37 @@ class RawBacklog:
         backlog = self._backlogs[raw_partition]
         if not backlog.has_work(heartbeats, now):
             return ()
-        return [each for each in heartbeats if each.at >= backlog.seen]
+        return [heartbeat for heartbeat in heartbeats if heartbeat.at >= backlog.seen]
 
     def append_heartbeats(self, raw_partition: RawPartition, end: int, heartbeats: Sequence[Heartbeat]) -> None:
         """Fold these heartbeats at once, after all messages that are there. end: all messages before this offset are
         read.
         """
         backlog = self._backlogs[raw_partition]
-        backlog.append([WatermarkRecord(b"", each.value, end, each.timestamp_ms) for each in heartbeats])
-        backlog.seen = max(each.at for each in heartbeats) + 1
+        backlog.append([WatermarkRecord(b"", heartbeat.value, end, heartbeat.timestamp_ms) for heartbeat in heartbeats])
+        backlog.seen = max(heartbeat.at for heartbeat in heartbeats) + 1
         backlog.rest = None
 
     def active(self) -> list[RawPartition]:
         """The active raw partitions, the one folded longest ago first."""
-        return self._by_age(each for each, backlog in self._backlogs.items() if backlog.non_heartbeats)
+        return self._by_age(
+            raw_partition for raw_partition, backlog in self._backlogs.items() if backlog.non_heartbeats
+        )
 
     def ready_idle(self, now: float) -> list[RawPartition]:
         """The idle raw partitions whose heartbeats must be folded now: first those that are due, then those that have
         waited long enough.
         """
         idle = {
-            each: backlog for each, backlog in self._backlogs.items() if backlog.records and not backlog.non_heartbeats
+            raw_partition: backlog
+            for raw_partition, backlog in self._backlogs.items()
+            if backlog.records and not backlog.non_heartbeats
         }
         is_full = sum(len(backlog.records) for backlog in idle.values()) > self._max_heartbeats
-        due = self._by_age(each for each, backlog in idle.items() if backlog.is_due)
+        due = self._by_age(raw_partition for raw_partition, backlog in idle.items() if backlog.is_due)
         late = self._by_age(
-            each
-            for each, backlog in idle.items()
+            raw_partition
+            for raw_partition, backlog in idle.items()
             if not backlog.is_due and (is_full or now - backlog.folded_at >= backlog.max_wait)
         )
         return due + late
@@ -185,7 +189,7 @@ class RawBacklog:
         backlog.rest = None if report.state.busy else report.state.rest
 
     def _by_age(self, raw_partitions: Iterable[RawPartition]) -> list[RawPartition]:
-        return sorted(raw_partitions, key=lambda each: self._backlogs[each].folded_at)
+        return sorted(raw_partitions, key=lambda raw_partition: self._backlogs[raw_partition].folded_at)
 
 
 def _size(records: Sequence[RawRecord]) -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FoldReport(NamedTuple):
-    """What the fold has found."""
+    """The fold's findings."""
 
     dead_letters: int = 0
     """How many messages were dead-lettered."""

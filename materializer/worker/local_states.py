@@ -66,7 +66,10 @@ class LocalStates:
 
     def finished(self) -> dict[RawPartition, CdcError | None]:
         """The raw partitions whose states have come since, or why they have not."""
-        return {each: self._outcome(each, future.exception()) for each, future in self._restores.finished().items()}
+        return {
+            raw_partition: self._outcome(raw_partition, future.exception())
+            for raw_partition, future in self._restores.finished().items()
+        }
 
     def forget(self, raw_partition: RawPartition) -> None:
         """The raw partition has moved away, or has failed. A running restore continues, because it cannot be

@@ -128,7 +128,7 @@ def table_catalog(
     for schema in schemas:
         newest.pop(schema.table_id, None)
         newest[schema.table_id] = schema.digest
-    tables = {(each.table_id, each.digest): _table(each.json) for each in schemas}
+    tables = {(schema.table_id, schema.digest): _table(schema.json) for schema in schemas}
     found = targets or {}
     topics = {digest: target.topic for digest, target in found.items()}
     partitions = {target.topic: target.partitions for target in found.values()}

@@ -1,4 +1,4 @@
-"""What is done with the raw messages of one raw topic: the part of a task that the protocol does not know."""
+"""Work with the raw messages of one raw topic: the part of a task that the protocol does not know."""
 
 from __future__ import annotations
 

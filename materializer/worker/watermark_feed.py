@@ -123,13 +123,15 @@ class WatermarkFeed:
                 _logger.warning("watermarks wait", code=error.code.text, problem=error.problem)
                 self._has_news, self._next_question = True, now + _RETRY_SECONDS
                 return
-            self._awaited |= {each: _Awaited(end, wanted[each]) for each, end in ends.items()}
+            self._awaited |= {
+                raw_partition: _Awaited(end, wanted[raw_partition]) for raw_partition, end in ends.items()
+            }
             self._has_news = self._has_news or len(ends) < len(wanted)
             self._give()
         self._next_question = time.monotonic() + max(_PAUSE_SECONDS, _REST_FACTOR * (time.monotonic() - now))
 
     def _find_work(self, plans: Mapping[str, TopicPlan], now: float) -> dict[RawPartition, Sequence[Heartbeat]]:
-        """What each raw partition is to get, except those that wait for earlier heartbeats still."""
+        """The heartbeats for each raw partition, except those that wait for earlier ones still."""
         by_topic: dict[str, list[Heartbeat]] = {}
         wanted: dict[RawPartition, Sequence[Heartbeat]] = {}
         for raw_partition in self._backlog.raw_partitions - self._awaited.keys():

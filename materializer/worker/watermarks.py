@@ -1,4 +1,4 @@
-"""What the publishers' watermarks say, as a worker has read them."""
+"""The publishers' watermarks, as a worker has read them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Watermarks:
     def of_tables(self, table_ids: Collection[bytes]) -> list[Heartbeat]:
         """A heartbeat of each host and each of these tables that it publishes, in the order of their arrival."""
         found: dict[tuple[bytes, bytes], _Read] = {}
-        for read in sorted(self._newest.values(), key=lambda each: each.offset):
+        for read in sorted(self._newest.values(), key=lambda found_read: found_read.offset):
             for table_id in table_ids:
                 if table_id in read.watermark.tables:
                     found[read.watermark.host_id, table_id] = read

@@ -146,8 +146,8 @@ class PollLoop(WorkerLoop["BatchPlan"]):
             positions = self._reader.positions(raw_partitions)
             self._reader.add(
                 {
-                    each: 0 if position is None else position.offset
-                    for each, position in positions.items()
+                    raw_partition: 0 if position is None else position.offset
+                    for raw_partition, position in positions.items()
                     if not isinstance(position, CdcError)
                 }
             )
@@ -199,7 +199,9 @@ class PollLoop(WorkerLoop["BatchPlan"]):
         self._check_topics(plan)
         self._fold_all(_ACTIVE_SECONDS, self._backlog.active(), plan)
         idle = self._backlog.ready_idle(time.monotonic())
-        self._fold_all(_IDLE_SECONDS, [each for each in idle if each not in self._unopened], plan)
+        self._fold_all(
+            _IDLE_SECONDS, [raw_partition for raw_partition in idle if raw_partition not in self._unopened], plan
+        )
 
     def _poll(self, budget: ReadBudget) -> None:
         """Read new messages."""

@@ -154,7 +154,10 @@ class LagWatch:
         for reader, shares in of_reader.items():
             partitions = [partition for share in shares for partition in share.partitions]
             lags = _measure(self._unread(reader), partitions, stopped)
-            found |= {share: _together([lags[each] for each in share.partitions]) for share in _measured(shares, lags)}
+            found |= {
+                share: _together([lags[partition] for partition in share.partitions])
+                for share in _measured(shares, lags)
+            }
         self.latest = found
         self.measured_at = time.time()
 
@@ -181,17 +184,17 @@ def _measure(
     positions = kafka.positions(partitions)
     bounds = kafka.bounds(partitions)
     old = kafka.offsets_at(list(bounds), int(time.time() * 1000) - _BEHIND_MS)
-    found = {each: _lag(positions[each], *bound) for each, bound in bounds.items()}
+    found = {partition: _lag(positions[partition], *bound) for partition, bound in bounds.items()}
     behind = {
-        each: lag.offset
-        for each, lag in found.items()
+        partition: lag.offset
+        for partition, lag in found.items()
         if lag.offset is not None
         and lag.messages
         and not lag.is_lost
-        and (each in stopped or not 0 <= old[each] <= lag.offset)
+        and (partition in stopped or not 0 <= old[partition] <= lag.offset)
     }
     if behind:
-        retentions = {topic: kafka.retention(topic) for topic in {each.topic for each in behind}}
+        retentions = {topic: kafka.retention(topic) for topic in {partition.topic for partition in behind}}
         for partition, timestamp in kafka.timestamps(behind).items():
             found[partition] = _with_retention(found[partition], timestamp, retentions[partition.topic])
     return found

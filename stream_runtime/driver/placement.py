@@ -66,13 +66,13 @@ class Placement:
 
     def assign(self, shares: Sequence[Share], workers: Sequence[str]) -> dict[str, list[Share]]:
         """The shares of each worker. There is at least one worker."""
-        places = {each: self._workers[each] for each in shares if self._workers.get(each) in workers}
-        balance = _Balance(workers, {each: self._loads.get(each, Load()) for each in shares}, places)
+        places = {share: self._workers[share] for share in shares if self._workers.get(share) in workers}
+        balance = _Balance(workers, {share: self._loads.get(share, Load()) for share in shares}, places)
         balance.place(set(shares) - places.keys())
         if (most := self._moves_now(frozenset(workers), len(shares))) and balance.move(most):
             self._next_moves = self._clock() + _PAUSE_SECONDS
         self._workers = balance.places
-        self._loads = {each: load for each, load in self._loads.items() if each in balance.places}
+        self._loads = {share: load for share, load in self._loads.items() if share in balance.places}
         assigned: dict[str, list[Share]] = {worker: [] for worker in sorted(workers)}
         for share, worker in sorted(self._workers.items()):
             assigned[worker].append(share)
@@ -107,7 +107,7 @@ class _Balance:
 
     def place(self, shares: Iterable[Share]) -> None:
         """The largest first, each where there is the least work."""
-        for share in sorted(shares, key=lambda each: (-self._loads[each].weight, each)):
+        for share in sorted(shares, key=lambda placed: (-self._loads[placed].weight, placed)):
             self._put(share, self._least())
 
     def move(self, most: int) -> int:
@@ -122,8 +122,8 @@ class _Balance:
 
     def _move_one(self, source: str, target: str) -> bool:
         """Move the share that gains most, if one is worth it."""
-        gains = {each: self._gain(each, source, target) for each in sorted(self._own[source])}
-        best = max(gains, key=lambda each: gains[each])
+        gains = {share: self._gain(share, source, target) for share in sorted(self._own[source])}
+        best = max(gains, key=lambda share: gains[share])
         if gains[best] <= 0:
             return False
         self._own[source].discard(best)

@@ -1,4 +1,4 @@
-"""What an error stops: the whole job, a topic, or one source partition; and how soon it is worth another try.
+"""Says how much an error stops: the whole job, a stream, or one share; and how soon it is worth another try.
 
 Where an error is raised says what it concerns. An error of the driver's own requests ends the job, one of a topic's
 plan stops the topic's partitions, and one of a source partition stops only that (decision 0023).

@@ -44,16 +44,18 @@ class StopLog:
 
     def log_stops(self, stops: Mapping[Share, Stop]) -> None:
         """Log what has just failed, except another failure with the same code."""
-        news = {each: stop for each, stop in stops.items() if self._is_news(each, stop)}
-        waiting = {each: stop for each, stop in news.items() if _heals(stop)}
+        news = {share: stop for share, stop in stops.items() if self._is_news(share, stop)}
+        waiting = {share: stop for share, stop in news.items() if _heals(stop)}
         self._log(_logger.warning, f"{self._words.partition} waits", waiting)
-        stopped = {each: stop for each, stop in news.items() if each not in waiting}
+        stopped = {share: stop for share, stop in news.items() if share not in waiting}
         self._log(_logger.error, f"{self._words.partition} stopped", stopped)
 
     def remind(self, stops: Mapping[Share, Stop]) -> None:
         """Log each of all stopped shares whose last line is 10 minutes old."""
         latest = self._clock() - _REPEAT_SECONDS
-        old = {each: stop for each, stop in stops.items() if each in self._logged and self._logged[each].at <= latest}
+        old = {
+            share: stop for share, stop in stops.items() if share in self._logged and self._logged[share].at <= latest
+        }
         self._log(_logger.error, f"{self._words.partition} still stopped", old, with_trace=False)
         for gone in self._logged.keys() - stops.keys():
             del self._logged[gone]

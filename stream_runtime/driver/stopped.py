@@ -100,7 +100,7 @@ class StoppedShares:
         """Return the shares whose next try is due now; from here on they are being tried."""
         with self._lock:
             now = self._clock()
-            due = {each for each, stop in self._stops.items() if stop.next_try is not None and stop.next_try <= now}
+            due = {share for share, stop in self._stops.items() if stop.next_try is not None and stop.next_try <= now}
             for share in due:
                 self._stops[share] = replace(self._stops[share], next_try=None)
             return due
@@ -109,7 +109,7 @@ class StoppedShares:
         """Make the next try of these, or of all, due now: those that are stopped and were waiting."""
         with self._lock:
             named = self._stops if shares is None else set(shares) & self._stops.keys()
-            found = sorted(each for each in named if self._stops[each].next_try is not None)
+            found = sorted(share for share in named if self._stops[share].next_try is not None)
             for share in found:
                 self._stops[share] = replace(self._stops[share], next_try=self._clock())
             return found

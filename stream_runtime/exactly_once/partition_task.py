@@ -170,7 +170,7 @@ class PartitionTask:
         check_topic(position, shape, self._partition, self._faults)
         if first > position.offset:
             raise self._faults.messages_skipped(self._partition, position.offset, first)
-        found = [each for each in chunk if each.offset >= position.offset or type(each) is WatermarkRecord]
+        found = [record for record in chunk if record.offset >= position.offset or type(record) is WatermarkRecord]
         check_watermarks(self._partition, position.offset, found, self._faults)
         if position.reshards:
             check_placement(self._partition, found, shape.partitions, self._faults)
@@ -228,7 +228,7 @@ def _with_state(report: Report, result: Result, *, is_busy: bool) -> Report:
 
 def check_contiguous(partition: SourcePartition, chunk: Sequence[Record], faults: Faults) -> None:
     """Raise CdcError(RAW_SKIPPED) if an offset is missing between two records."""
-    read = [each.offset for each in chunk if type(each) is not WatermarkRecord]
+    read = [record.offset for record in chunk if type(record) is not WatermarkRecord]
     if read and read[-1] - read[0] + 1 != len(read):
         gap, following = next((a, b) for a, b in pairwise(read) if b != a + 1)
         raise faults.messages_skipped(partition, gap + 1, following)
@@ -247,7 +247,7 @@ def check_watermarks(partition: SourcePartition, offset: int, records: Iterable[
 
 def _offset_after(offset: int, folded: Sequence[Record]) -> int:
     """The next offset once these records are folded from `offset` on."""
-    return next((each.offset + 1 for each in reversed(folded) if type(each) is not WatermarkRecord), offset)
+    return next((record.offset + 1 for record in reversed(folded) if type(record) is not WatermarkRecord), offset)
 
 
 def check_placement(partition: SourcePartition, records: Iterable[Record], count: int, faults: Faults) -> None:

@@ -1,4 +1,4 @@
-"""What a job does with the messages of one source topic: the part of a task that the protocol does not know."""
+"""A job's own work with the messages of one source topic: the part of a task that the protocol does not know."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """What processing a chunk, or its first part, gives."""
+    """The result of processing a chunk, or its first part."""
 
     @property
     def writes(self) -> Mapping[bytes, bytes | None]:
-        """What it writes to the state; None deletes a key. Without writes there are no messages either."""
+        """Its writes to the state; None deletes a key. Without writes there are no messages either."""
         ...
 
     @property

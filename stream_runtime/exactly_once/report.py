@@ -1,4 +1,4 @@
-"""What a task reports to the driver."""
+"""The report of a task to the driver."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Part(Protocol):
 
 
 class StateReport(NamedTuple):
-    """What a task with a state reports of it."""
+    """The part of a report about a state."""
 
     bytes: int = 0
-    """What the local state takes."""
+    """The size of the local state."""
     versions: int = 0
     """How many versions of the state were stored."""
     read: int = 0
@@ -34,7 +34,7 @@ class StateReport(NamedTuple):
     busy: bool = False
     """Whether more than times was stored."""
     disk: DiskUse | None = None
-    """What all states of the worker's machine take, if they were measured since the last report."""
+    """The size of all states of the worker's machine, if they were measured since the last report."""
 
     def and_then(self, later: StateReport) -> StateReport:
         """Both, one after the other."""
@@ -48,7 +48,10 @@ class StateReport(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a task did: it processed the offsets [first, end)."""
+    """A task has processed the offsets [first, end) of one partition.
+
+    A share of several partitions has a report for each of them. Together they have counts, and no offsets.
+    """
 
     first: int
     end: int

@@ -66,7 +66,7 @@ def batches(consumer: Consumer) -> Iterator[list[Message]]:
     """
     waited_until = time.monotonic() + TIMEOUT
     while time.monotonic() < waited_until:
-        batch = [each for each in consumer.consume(_AT_ONCE, _POLL_SECONDS) if not _is_group_refusal(each)]
+        batch = [message for message in consumer.consume(_AT_ONCE, _POLL_SECONDS) if not _is_group_refusal(message)]
         if batch:
             yield batch
             waited_until = time.monotonic() + TIMEOUT  # without the time that the caller took

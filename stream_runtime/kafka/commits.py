@@ -13,7 +13,10 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
+from confluent_kafka import KafkaException
+
 from stream_runtime.fault_points import FaultPoint, Point, reach
+from stream_runtime.kafka.positions import GroupPositions
 from stream_runtime.kafka.producer import PRODUCER_DEFAULTS, FencingProducer, ProducerSettings
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ class GroupOffsets(Protocol):
     def consumer(self) -> Consumer: ...
 
     def stored(self, partitions: Collection[SourcePartition], /) -> Mapping[SourcePartition, StoredOffset | None]:
-        """The committed offsets. Waits for open transactions."""
+        """The committed offsets. Waits for open transactions. KafkaException."""
         ...
 
 
@@ -72,10 +75,9 @@ class KafkaCommits:
         self._producer = self._fence(share.id)
 
     def read(self) -> Mapping[SourcePartition, StoredOffset | None]:
-        found = self._offsets.stored(self._share.partitions)
+        found = self._read_stable()
         while others := _of_others(self._share, found):
-            for owner, partitions in others.items():
-                self._take_over(owner, partitions)
+            self._take_over_all(others)
             found = self._offsets.stored(self._share.partitions)
         return found
 
@@ -101,6 +103,22 @@ class KafkaCommits:
 
     def _fence(self, share_id: str) -> FencingProducer:
         return FencingProducer(self._settings, self._group, share_id, self._offsets.consumer, self._limits)
+
+    def _read_stable(self) -> Mapping[SourcePartition, StoredOffset | None]:
+        """The offsets once no transaction is open. One of another owner, which hangs, is ended."""
+        try:
+            return self._offsets.stored(self._share.partitions)
+        except KafkaException:
+            latest = GroupPositions(self._settings, self._group, stable=False).stored(self._share.partitions)
+            others = _of_others(self._share, latest)
+            if not others:
+                raise
+            self._take_over_all(others)
+            return self._offsets.stored(self._share.partitions)
+
+    def _take_over_all(self, others: Mapping[str, Sequence[SourcePartition]]) -> None:
+        for owner, partitions in others.items():
+            self._take_over(owner, partitions)
 
     def _take_over(self, owner: str, partitions: Sequence[SourcePartition]) -> None:
         """Make this share the owner of partitions that another one has, at its last offsets."""

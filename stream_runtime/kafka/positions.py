@@ -52,7 +52,7 @@ class GroupPositions:
         KafkaException, or CdcError (STATE_MISMATCH, STATE_FORMAT) for one that the job has not committed.
         """
         with self._renewed_after_failure():
-            return dict(_position_of(each, self._faults) for each in _committed(self.consumer, partitions))
+            return dict(_position_of(committed, self._faults) for committed in _committed(self.consumer, partitions))
 
     def read_each(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, Position | CdcError | None]:
         """Read positions as `read` does, but return the error of each partition that has one. KafkaException if the
@@ -107,7 +107,7 @@ def read_each_position(
 
 def _committed(consumer: Consumer, partitions: Collection[SourcePartition]) -> list[TopicPartition]:
     found: list[TopicPartition] = []
-    for asked in in_requests(TopicPartition(*each) for each in partitions):
+    for asked in in_requests(TopicPartition(*partition) for partition in partitions):
         found += consumer.committed(asked, TIMEOUT)
     return found
 

@@ -114,7 +114,7 @@ class RawReader:
             are_many = len(self._next) + len(offsets) > MOST_BUSY
             with driver_errors("read the source topics"):
                 (self._assign_idle if are_many else self._assign_busy)(offsets)
-            self._names |= {(each.topic, each.partition): each for each in offsets}
+            self._names |= {(partition.topic, partition.partition): partition for partition in offsets}
             self._next |= offsets
             self._heard |= dict.fromkeys(offsets, time.monotonic())
 
@@ -127,22 +127,22 @@ class RawReader:
         self._heard[partition] = time.monotonic()
 
     def _assign_busy(self, offsets: Mapping[SourcePartition, int]) -> None:
-        self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
+        self._consumer.incremental_assign([TopicPartition(*partition, at) for partition, at in offsets.items()])
         self._busy |= dict.fromkeys(offsets, time.monotonic())
 
     def _assign_idle(self, offsets: Mapping[SourcePartition, int]) -> None:
         if self._idle_consumer is None:
             self._idle_consumer = self._new_consumer(_IDLE_FETCH)
-        self._idle_consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
+        self._idle_consumer.incremental_assign([TopicPartition(*partition, at) for partition, at in offsets.items()])
         self._idle |= offsets.keys()
 
     def _unassign(self, partitions: Iterable[SourcePartition]) -> None:
         busy: list[TopicPartition] = []
         idle: list[TopicPartition] = []
-        for each in partitions:
-            (idle if each in self._idle else busy).append(TopicPartition(*each))
-            self._idle.discard(each)
-            self._busy.pop(each, None)
+        for partition in partitions:
+            (idle if partition in self._idle else busy).append(TopicPartition(*partition))
+            self._idle.discard(partition)
+            self._busy.pop(partition, None)
         if busy:
             self._consumer.incremental_unassign(busy)
         if idle and self._idle_consumer is not None:
@@ -151,11 +151,11 @@ class RawReader:
     def remove(self, partitions: Iterable[SourcePartition]) -> None:
         """Stop reading these source partitions."""
         gone = []
-        for each in partitions:
-            if self._names.pop((each.topic, each.partition), None):
-                gone.append(each)
-                del self._next[each], self._heard[each]
-                self._behind.pop(each, None)
+        for partition in partitions:
+            if self._names.pop((partition.topic, partition.partition), None):
+                gone.append(partition)
+                del self._next[partition], self._heard[partition]
+                self._behind.pop(partition, None)
         if gone:
             with driver_errors("read the source topics"):
                 self._unassign(gone)
@@ -204,17 +204,21 @@ class RawReader:
         tired: list[SourcePartition] = []
         if self._idle and now >= self._next_look:
             self._next_look = now + _IDLE_SECONDS / 10
-            tired = [each for each, at in self._busy.items() if now - at >= _IDLE_SECONDS and self._next[each] >= 0]
+            tired = [
+                partition
+                for partition, at in self._busy.items()
+                if now - at >= _IDLE_SECONDS and self._next[partition] >= 0
+            ]
         with driver_errors("read the source topics"):
             for partitions, assign in ((woken, self._assign_busy), (tired, self._assign_idle)):
                 if partitions:
                     self._unassign(partitions)
-                    assign({each: self._next[each] for each in partitions})
+                    assign({partition: self._next[partition] for partition in partitions})
 
     def silent(self) -> list[SourcePartition]:
         """The source partitions without a message for SILENT_SECONDS, each once in that time."""
         now = time.monotonic()
-        found = [each for each, since in self._heard.items() if now - since >= SILENT_SECONDS]
+        found = [partition for partition, since in self._heard.items() if now - since >= SILENT_SECONDS]
         self._heard |= dict.fromkeys(found, now)
         return found
 
@@ -223,9 +227,11 @@ class RawReader:
 
         ends: the next offset of silent partitions. Those that were behind at two looks, and nothing came between.
         """
-        behind = {each: self._next[each] for each, end in ends.items() if end > max(0, self._next[each])}
-        stuck = [each for each, at in behind.items() if self._behind.get(each) == at]
-        self._behind = {each: at for each, at in self._behind.items() if each not in ends} | behind
+        behind = {
+            partition: self._next[partition] for partition, end in ends.items() if end > max(0, self._next[partition])
+        }
+        stuck = [partition for partition, at in behind.items() if self._behind.get(partition) == at]
+        self._behind = {partition: at for partition, at in self._behind.items() if partition not in ends} | behind
         if stuck:
             self.close()
             self._consumer = self._new_consumer({"fetch.min.bytes": _MIN_BYTES, "fetch.wait.max.ms": self._wait_ms})
@@ -233,9 +239,9 @@ class RawReader:
             self._behind = {}
             busy, idle = list(self._busy), list(self._idle)
             with driver_errors("read the source topics"):
-                self._assign_busy({each: self._next[each] for each in busy})
+                self._assign_busy({partition: self._next[partition] for partition in busy})
                 if idle:
-                    self._assign_idle({each: self._next[each] for each in idle})
+                    self._assign_idle({partition: self._next[partition] for partition in idle})
         return stuck
 
     def _add_messages(self, messages: list[Message], read: Read) -> int:

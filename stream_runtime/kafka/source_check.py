@@ -33,10 +33,10 @@ def check_sources(read: Read, bound: Mapping[SourcePartition, TopicShape], topic
     if not read.records:
         return read
     try:
-        shapes = topics.each_shape(sorted({each.topic for each in read.records}))
+        shapes = topics.each_shape(sorted({partition.topic for partition in read.records}))
     except CdcError as error:
-        shapes = dict.fromkeys((each.topic for each in read.records), error)
-    for partition in [each for each in read.records if each in bound]:
+        shapes = dict.fromkeys((partition.topic for partition in read.records), error)
+    for partition in [partition for partition in read.records if partition in bound]:
         known, now = bound[partition], shapes[partition.topic]
         if now != known:
             del read.records[partition]

@@ -35,8 +35,10 @@ _MEMORY = {
 
 
 class Read(NamedTuple):
-    """What was read of each partition. following: the offset after the last message, or the partition's end, which may
-    be later by markers of transactions. errors: of partitions that cannot be read.
+    """The messages that were read of each partition.
+
+    following: the offset after the last message, or the partition's end, which may be later by markers of transactions.
+    errors: of partitions that cannot be read.
     """
 
     records: dict[SourcePartition, list[SourceRecord]]
@@ -48,7 +50,6 @@ class SourceReader:
     """Reads committed messages only. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED. Partitions are Kafka's."""
 
     def __init__(self, settings: KafkaSettings, group: str, faults: Faults = NEUTRAL_FAULTS) -> None:
-        self._group = group
         self._faults = faults
         self._assigned: dict[SourcePartition, int] = {}
         self.consumer = Consumer(
@@ -66,9 +67,8 @@ class SourceReader:
         )
 
     def stored(self, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, StoredOffset | None]:
-        """The committed offsets. Waits for the end of open transactions."""
-        with driver_errors(f"read the offsets of the group {self._group}"):
-            return read_stored(self.consumer, partitions)
+        """The committed offsets. Waits for the end of open transactions. KafkaException."""
+        return read_stored(self.consumer, partitions)
 
     def bounds(self, partition: SourcePartition) -> tuple[int, int]:
         """The first available offset and the next one."""

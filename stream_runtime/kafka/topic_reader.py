@@ -60,7 +60,7 @@ class TopicReader:
 
     def _read(self) -> None:
         consumer = self._opened()
-        ends = {each.partition: consumer.get_watermark_offsets(each, TIMEOUT)[1] for each in self._places()}
+        ends = {place.partition: consumer.get_watermark_offsets(place, TIMEOUT)[1] for place in self._places()}
         if not self._is_before(ends):
             return
         consumer.assign(self._places())
@@ -98,7 +98,7 @@ class TopicReader:
         return self._consumer
 
     def _places(self) -> list[TopicPartition]:
-        return [TopicPartition(self._topic, each, at or OFFSET_BEGINNING) for each, at in self._next.items()]
+        return [TopicPartition(self._topic, partition, at or OFFSET_BEGINNING) for partition, at in self._next.items()]
 
     def _close(self) -> None:
         if self._consumer is not None:

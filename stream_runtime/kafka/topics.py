@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _HOUR_MS = 3_600_000
-_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializer.output.large_messages sends
 
 
 class Topics:
@@ -76,7 +75,7 @@ class Topics:
             admin = _client(self._settings)
             first = _list_offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-            return {each: (first[each], following[each]) for each in partitions}
+            return {partition: (first[partition], following[partition]) for partition in partitions}
 
     def ends(self, partitions: Collection[SourcePartition]) -> dict[SourcePartition, int]:
         """The next offset of each source partition at this moment, without those whose leaders do not say it now."""
@@ -108,7 +107,7 @@ class Topics:
             return set()
         counts = self.partition_counts()
         partitions = [SourcePartition(topic, number) for topic in topics for number in range(counts.get(topic, 0))]
-        return {each.topic for each, (_, following) in self.bounds(partitions).items() if following}
+        return {partition.topic for partition, (_, following) in self.bounds(partitions).items() if following}
 
     def offsets_at(self, partitions: Sequence[SourcePartition], timestamp_ms: int) -> dict[SourcePartition, int]:
         """The offset of the first message of this time or later; -1 if there is none."""
@@ -185,9 +184,9 @@ class Topics:
             config["max.message.bytes"] = str(max_message_bytes)
         return self._make(topic, partitions or self._settings.change_partitions, config)
 
-    def make_dead_letter_topic(self, topic: str) -> None:
+    def make_dead_letter_topic(self, topic: str, max_message_bytes: int) -> None:
         """Create the topic unless it exists. It has no time-based retention."""
-        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(_DEAD_LETTER_BYTES)}
+        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(max_message_bytes)}
         self._make(topic, 1, config)
 
     def _make(self, topic: str, partitions: int, config: dict[str, str]) -> TopicShape:
@@ -286,6 +285,8 @@ def _ask_offsets(
     admin: AdminClient, partitions: Iterable[SourcePartition], spec: OffsetSpec
 ) -> Iterator[tuple[SourcePartition, Future[Any]]]:
     for asked in in_requests(partitions):
-        answers: dict[TopicPartition, Future[Any]] = admin.list_offsets({TopicPartition(*each): spec for each in asked})
+        answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(
+            {TopicPartition(*partition): spec for partition in asked}
+        )
         for at, answer in answers.items():
             yield SourcePartition(at.topic, at.partition), answer

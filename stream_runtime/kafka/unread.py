@@ -39,7 +39,7 @@ def read_timestamps(
     with driver_errors("read the oldest unread messages"):
         consumer = Consumer({**client_config(settings), **QUICK, **WITHOUT_GROUP, **own})
         try:
-            consumer.assign([TopicPartition(*each, offset) for each, offset in offsets.items()])
+            consumer.assign([TopicPartition(*partition, offset) for partition, offset in offsets.items()])
             end = time.monotonic() + seconds
             while len(found) < len(offsets) and time.monotonic() < end:
                 for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):

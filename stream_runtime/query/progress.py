@@ -1,4 +1,4 @@
-"""What Spark reports about the job's streaming query, as metrics and as text."""
+"""Spark's reports about the job's streaming query, as metrics and as text."""
 
 from __future__ import annotations
 

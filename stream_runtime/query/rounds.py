@@ -251,13 +251,13 @@ class Rounds:
 
 def _probe(connection: Connection[Any, Any]) -> None:
     """Let TCP end the connection if the other machine is gone."""
-    with socket.socket(fileno=os.dup(connection.fileno())) as each:
-        each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
-        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
-        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    with socket.socket(fileno=os.dup(connection.fileno())) as tcp:
+        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
+        tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
+        tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
         # For an answer that the other machine has not confirmed: TCP would send it again for a quarter of an hour.
-        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _PROBE_SECONDS * (_PROBES + 1))
+        tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _PROBE_SECONDS * (_PROBES + 1))
 
 
 def _seconds(results: Sequence[TaskResult]) -> float:

@@ -84,7 +84,7 @@ def needed_distributions(program: str) -> dict[str, Distribution]:
 
 
 def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """What the distribution needs on this machine with these extras: (name, extras)."""
+    """The distributions that this one needs on this machine with these extras: (name, extras)."""
     for requirement in map(Requirement, of.requires or ()):
         marker = requirement.marker
         if marker is None or any(marker.evaluate({"extra": extra}) for extra in (extras or {""})):

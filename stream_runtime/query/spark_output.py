@@ -1,4 +1,4 @@
-"""What Spark's JVM and its Python processes write to stderr, as events of the program's log.
+"""Makes events of the program's log from the lines that Spark's JVM and its Python processes write to stderr.
 
 Their own JSON lines pass as they are. Any other line, such as one of a stack trace, becomes part of an event.
 """
@@ -22,7 +22,7 @@ _JSON = b'{"'
 _OF_EACH_START = (b"WARNING: Using incubator modules",)  # Spark asks for one, and Java says so
 
 
-def follow(stream: IO[bytes]) -> None:
+def log_lines(stream: IO[bytes]) -> None:
     """Log what comes from the JVM from now on."""
     _outputs[:] = [SparkOutput(stream)]
 

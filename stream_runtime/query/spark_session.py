@@ -23,7 +23,7 @@ from cdc_common.errors.codes import CdcError, Code
 from stream_runtime.query.planning_python import planning_python
 from stream_runtime.query.spark_conf import ARENAS, ARENAS_AT_MOST, check_conf, is_submitted, session_options
 from stream_runtime.query.spark_errors import spark_errors, spark_failed
-from stream_runtime.query.spark_output import follow, last_error
+from stream_runtime.query.spark_output import last_error, log_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +143,7 @@ def _start_jvm(conf: SparkConf) -> None:
     if is_submitted() or SparkContext._gateway is not None:  # noqa: SLF001
         return
     reading, writing = os.pipe()
-    follow(os.fdopen(reading, "rb"))
+    log_lines(os.fdopen(reading, "rb"))
     try:
         gateway: Any = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
     except Exception as error:

@@ -25,7 +25,7 @@ _FIRST = (0,)  # a key before all others of the part 0
 
 
 class _Work(Generic[T, R]):
-    """What a task runs. Spark would run a task again that ends with a CdcError, and lose its code."""
+    """The function of a task. Spark would run a task again that ends with a CdcError, and lose its code."""
 
     def __init__(self, work: Callable[[T], R]) -> None:
         self._work = work

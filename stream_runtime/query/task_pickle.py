@@ -28,7 +28,7 @@ def loads(task: bytes, known: Sequence[object]) -> Any:  # noqa: ANN401 - what d
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, known: Sequence[object]) -> None:
         super().__init__(file)
-        self._numbers = {id(each): number for number, each in enumerate(known)}
+        self._numbers = {id(value): number for number, value in enumerate(known)}
 
     def persistent_id(self, value: object) -> int | None:
         return self._numbers.get(id(value))

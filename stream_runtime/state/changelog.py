@@ -37,7 +37,7 @@ class DamagedDataError(Exception):
 
 
 class Head(NamedTuple):
-    """What identifies a state: its version, the next offset, its time in ms, and the source topic's partition count."""
+    """Identifies a state: its version, the next offset, its time in ms, and the source topic's partition count."""
 
     version: str
     offset: int

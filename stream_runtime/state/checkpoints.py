@@ -215,7 +215,7 @@ class CheckpointStore:
     def entries(self) -> tuple[Sequence[ObjectEntry], Sequence[ObjectEntry], Sequence[ObjectEntry]]:
         """Everything that is stored: changelogs, manifests, RocksDB files."""
         changelogs, snapshots, files = (
-            self._store.entries(f"{self._folder}/{each}") for each in ("changelogs", "snapshots", "files")
+            self._store.entries(f"{self._folder}/{folder}") for folder in ("changelogs", "snapshots", "files")
         )
         return changelogs, snapshots, files
 

@@ -186,7 +186,7 @@ def _take(limit: ReadLimit, own: int, seconds: float) -> bool:
 
 
 def _first_done(location: Location, running: dict[Future[bytes], _Range], seconds: float) -> set[Future[bytes]]:
-    late = min(running.values(), key=lambda each: each.ends_at)
+    late = min(running.values(), key=lambda read: read.ends_at)
     done, _ = wait(running, max(0.0, late.ends_at - time.monotonic()), FIRST_COMPLETED)
     if not done:
         raise no_answer(seconds, f"reading {location.full_path(late.file.file.path)}")

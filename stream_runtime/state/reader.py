@@ -1,4 +1,4 @@
-"""What a job may read of a state."""
+"""The part of a state that a job may read."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def clear_slot(slot: Path) -> None:
 
 
 def _remove_left_over(slot: Path) -> None:
-    """What an earlier process has left in a locked slot."""
+    """The state that an earlier process has left in a locked slot."""
     for folder in (slot / _INCOMING, *slot.glob(f"{_OUTGOING}*")):
         shutil.rmtree(folder, ignore_errors=True)
 

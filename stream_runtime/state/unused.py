@@ -31,7 +31,7 @@ class UnusedLimits(NamedTuple):
 
 
 class DiskUse(NamedTuple):
-    """What the local states of a group take on a machine. used: of source partitions that have not moved away.
+    """The disk space of a group's local states on a machine. used: of source partitions that have not moved away.
     free: what the file system has left. All in bytes.
     """
 
@@ -64,7 +64,7 @@ def delete_unused(folder: Path, own: Collection[str], limits: UnusedLimits, now:
             used += slot.size
         else:
             found.append(slot)
-    for slot in sorted(found, key=lambda each: each.used_at, reverse=True):
+    for slot in sorted(found, key=lambda unused: unused.used_at, reverse=True):
         is_kept = now - slot.used_at < limits.seconds and unused + slot.size <= limits.bytes
         if is_kept or not _delete(slot):
             unused += slot.size

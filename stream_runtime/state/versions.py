@@ -72,7 +72,9 @@ def oldest_kept_snapshot(committed: str, snapshots: Iterable[str]) -> int:
     Snapshots are of committed versions only. The result is safe even if the task's successor has committed more: the
     second newest snapshot that the task knows is older than the successor's second newest.
     """
-    known = sorted((sequence(each) for each in snapshots if sequence(each) <= sequence(committed)), reverse=True)
+    known = sorted(
+        (sequence(version) for version in snapshots if sequence(version) <= sequence(committed)), reverse=True
+    )
     return known[_SNAPSHOTS_KEPT - 1] if len(known) >= _SNAPSHOTS_KEPT else 0
 
 

@@ -1,1 +1,1 @@
-"""What a worker gets from the driver and gives back."""
+"""A worker: its loop, and the messages between it and the driver."""

@@ -49,7 +49,7 @@ class TaskResult(NamedTuple):
 
     share: Share
     report: Report | None
-    """What was processed."""
+    """The messages that were processed; None if there were none."""
     error: CdcError | None
     """Why the share has stopped then."""
     offsets: tuple[int, int] | None = None

@@ -147,7 +147,7 @@ class Routes:
 
     def forget(self, partition: int) -> None:
         """Another process may have read on in the partition since: what came last in it is not known here."""
-        for known in [each for each in self._of_tombstones if each[0] == partition]:
+        for known in [key for key in self._of_tombstones if key[0] == partition]:
             del self._of_tombstones[known]
 
     def make_targets(self) -> None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def apply_steps(steps: Sequence[Step], record: dict[str, Any], context: Context) -> Record:
-    """What they make of the tree of a record. context: with the number 0. StepError."""
+    """Apply the steps to the tree of a record. context: with the number 0. StepError."""
     fields = enumerate(record["fields"])
-    columns = [Column(each, index, is_personal=_is_personal(each, context)) for index, each in fields]
+    columns = [Column(field, index, is_personal=_is_personal(field, context)) for index, field in fields]
     made = Record(columns, record.get("doc"))
     for number, step in enumerate(steps, 1):
         made = _apply_step(step, made, context._replace(number=number))

@@ -41,7 +41,7 @@ class Column(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What the steps make of a record: its columns, and its doc."""
+    """A record after the steps: its columns, and its doc."""
 
     columns: list[Column]
     doc: str | None
@@ -61,7 +61,7 @@ class Record(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What a step knows besides the record.
+    """The context of a step, besides the record.
 
     number: the step's, from 1. keys: the columns of the key. pii: columns that the catalogue marks as personal.
     must_exist: whether a column that a step names has to be in the record.

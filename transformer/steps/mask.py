@@ -37,7 +37,7 @@ def _names(step: MaskStep, record: Record) -> list[str]:
     if isinstance(step.columns, list):
         return step.columns
     assert step.columns == PII
-    return [each.name for each in record.columns if each.is_personal]
+    return [column.name for column in record.columns if column.is_personal]
 
 
 def _masked(step: MaskStep, column: Column) -> list[Column]:

@@ -40,7 +40,7 @@ def apply_flags(step: FlagsStep, record: Record, context: Context) -> Record:
 
 
 def _check_bits(step: FlagsStep, record: Record, context: Context, width: int) -> None:
-    taken = {each.name for each in record.columns} - (set() if step.keep else {step.column})
+    taken = {column.name for column in record.columns} - (set() if step.keep else {step.column})
     for name, bit in step.bits.items():
         if name in taken:
             raise context.error(f"there is a column {name} already")

@@ -24,10 +24,12 @@ from dev.verify.chaos.masters import MASTERS, Master, running_spark
 from dev.verify.chaos.matrix import Cell, Outcome, cells, make_setup, reached, run_cell
 from dev.verify.chaos.move_matrix import make_move_setup, move_cells, reached_in_move, run_move_cell
 from dev.verify.chaos.report import show_cell, show_matrix, show_run, show_runs, show_strike
+from dev.verify.chaos.share_matrix import SCENARIOS, make_share_setup, run_share_cell, share_cells
 from dev.verify.chaos.transform_matrix import make_setup_of, run_transform_cell, transform_cells
 from dev.verify.chaos.whole_path import ChaosResult, chaos_run
 from dev.verify.model.check import SINGLE, Run
 from stream_runtime.fault_points import FaultPoint, StatelessPoint, point_named
+from tests.support.stream_runtime.share_run import POINTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -102,6 +104,17 @@ def transform_matrix(console: Console, seed: int, point: StatelessPoint | None) 
     return show_matrix(console, outcomes, seed, StatelessPoint, "a transformer's protocol")
 
 
+def share_matrix(console: Console, seed: int, point: StatelessPoint | None) -> bool:
+    """Run the matrices of a share of several partitions: its successors have the same share, or others."""
+    verdicts: list[bool] = []
+    with fresh_setups(console, make_share_setup) as setups:
+        for scenario in SCENARIOS:
+            chosen = share_cells(next(setups), scenario, seed)
+            outcomes = hurt(console, chosen, point, lambda cell: run_share_cell(next(setups), cell))
+            verdicts.append(show_matrix(console, outcomes, seed, POINTS, f"a share of two partitions, {scenario}"))
+    return all(verdicts)
+
+
 def runs(console: Console, seeds: range, point: FaultPoint | None, master: Master) -> bool:
     """Runs over the whole path on one Cassandra and one Kafka; whether all is well."""
     results: list[ChaosResult] = []
@@ -123,7 +136,12 @@ MATRICES: Mapping[str, Callable[[Console, int, Any], bool]] = {
     "protocol": matrix,
     "move": move_matrix,
     "transformer": transform_matrix,
+    "share": share_matrix,
 }
+
+
+STATELESS = {"transformer", "share"}
+"""The matrices of the protocol of tasks without states."""
 
 
 @click.command()
@@ -141,7 +159,7 @@ def main(seed: int, count: int, name: str | None, chosen: str, spark: str) -> No
             run(console, seed, point)
             for matrix_name, run in MATRICES.items()
             if chosen in ("all", matrix_name)
-            and (point is None or isinstance(point, StatelessPoint) == (matrix_name == "transformer"))
+            and (point is None or isinstance(point, StatelessPoint) == (matrix_name in STATELESS))
         ]
         if count and not isinstance(point, StatelessPoint):
             task_point = None if point is None else FaultPoint(point)

@@ -34,6 +34,7 @@ _servers.set_forkserver_preload(
         __name__,
         "tests.support.materializer.move_run",
         "tests.support.materializer.protocol_run",
+        "tests.support.stream_runtime.share_run",
         "tests.support.transformer.transform_run",
     ]
 )

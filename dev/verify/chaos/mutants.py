@@ -14,7 +14,7 @@ from dev.verify.chaos.matrix import Action
 from materializer.errors import RAW_FAULTS
 from stream_runtime.exactly_once.position import decode
 from stream_runtime.fault_points import FaultPoint, Point, StatelessPoint, reach
-from stream_runtime.kafka import FencingProducer, GroupPositions, producer
+from stream_runtime.kafka import FencingProducer, GroupPositions, commits, producer
 from stream_runtime.state import checkpoints
 from stream_runtime.state.checkpoints import CheckpointStore
 from stream_runtime.state.versions import sequence
@@ -152,6 +152,17 @@ TRANSFORM_MUTANTS = (
         Action.KILL,
     ),
     Mutant("no fence", seed_no_fence, StatelessPoint.ALL_SENT, Action.ZOMBIE),
+)
+
+
+def seed_nothing_taken_over() -> None:
+    """A share commits partitions that another one owns."""
+    _patch(commits, _of_others=lambda *_: {})
+
+
+SHARE_MUTANTS = (
+    Mutant("no fence", seed_no_fence, StatelessPoint.ALL_SENT, Action.ZOMBIE, "same"),
+    Mutant("nothing is taken over", seed_nothing_taken_over, StatelessPoint.ALL_SENT, Action.ZOMBIE, "changed"),
 )
 
 

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 PARTITIONS = tuple(SourcePartition("source", number) for number in range(3))
 MESSAGES = 4  # of each partition
-DEFINITIONS = (((0, 1, 2),), ((0,), (1,), (2,)), ((0, 1), (2,)), ((0,), (1, 2)))
+DEFINITIONS: tuple[tuple[tuple[int, ...], ...], ...] = (
+    ((0, 1, 2),),
+    ((0,), (1,), (2,)),
+    ((0, 1), (2,)),
+    ((0,), (1, 2)),
+)
 """Ways in which the partitions may be divided into shares."""
 
 

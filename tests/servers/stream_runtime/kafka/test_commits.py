@@ -29,7 +29,7 @@ def first_offset(_partition: SourcePartition) -> StoredOffset:
 
 
 class KafkaStore:
-    fenced = (KafkaException, CdcError)
+    fenced: tuple[type[Exception], ...] = (KafkaException, CdcError)
 
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
         self.topic = topic

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 class SqliteStore:
     topic = "source"
-    fenced = (FencedError,)
+    fenced: tuple[type[Exception], ...] = (FencedError,)
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "store.db"

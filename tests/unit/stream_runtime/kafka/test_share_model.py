@@ -1,4 +1,4 @@
-"""Workers that believe in different shares of the same partitions copy each message once, whatever the order of steps."""
+"""Workers that believe in different shares of some partitions copy each message once, whatever the order of steps."""
 
 from __future__ import annotations
 
