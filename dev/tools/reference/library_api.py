@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dev.local_stack.process.paths import project_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 ROOT = project_root()
 PACKAGES = (
@@ -75,7 +75,8 @@ def definitions(path: str) -> dict[str, Definition]:
 def _entry(name: Name) -> str:
     node = name.node
     file = _path(name.package, name.module)
-    parts = [f"### {name.name}", f"In [`{file}`](../../{file}).", f"```python\n{_signature(node)}\n```"]
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    parts = [f"### {name.name}", f"In [`{file}`](../../{file}).", f"```python\n{_signature(node, lines)}\n```"]
     if not isinstance(node, ast.AnnAssign):
         parts.append(_prose(ast.get_docstring(node)))
     if isinstance(node, ast.ClassDef):
@@ -83,18 +84,27 @@ def _entry(name: Name) -> str:
     return "\n\n".join(part for part in parts if part).replace("\n\n- ", "\n- ").replace("\n- ", "\n\n- ", 1) + "\n"
 
 
-def _signature(node: Definition) -> str:
+def _signature(node: Definition, lines: Sequence[str]) -> str:
     if isinstance(node, ast.AnnAssign):
         value = ast.unparse(node.value) if node.value else ""
         return f"{ast.unparse(node.target)} = {value.strip(chr(39))}"
     if isinstance(node, ast.ClassDef):
         bases = ", ".join(ast.unparse(base) for base in node.bases)
-        fields = [f"    {ast.unparse(one)}" for one in node.body if isinstance(one, ast.AnnAssign | ast.Assign)]
-        fields = [one for one in fields if not one.startswith("    _")]
         start = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
         made = [f"    def {_call(start)}"] if start else []
-        return "\n".join([f"class {node.name}{f'({bases})' if bases else ''}", *fields, *made])
+        return "\n".join([f"class {node.name}{f'({bases})' if bases else ''}", *_fields(node, lines), *made])
     return f"def {_call(node)}"
+
+
+def _fields(node: ast.ClassDef, lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the public fields, each after the comment above it."""
+    for field in node.body:
+        if isinstance(field, ast.AnnAssign | ast.Assign) and not ast.unparse(field).startswith("_"):
+            first = field.lineno - 1
+            while lines[first - 1].startswith("    #"):
+                first -= 1
+            yield from lines[first : field.lineno - 1]
+            yield f"    {ast.unparse(field)}"
 
 
 def _call(node: Function) -> str:

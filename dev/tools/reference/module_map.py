@@ -25,7 +25,7 @@ PACKAGES = (
 HEADING = "## Packages and rooms\n"
 INTRODUCTION = """
 A room is a package within a package. The docstring of its `__init__.py` says what it holds, and each module's docstring
-says what the module does. The docstring of `materializer` follows a message through the rooms.
+says what the module does. The docstrings of `publisher` and `materializer` follow a message through the rooms.
 
 | package | what it is | rooms |
 | --- | --- | --- |

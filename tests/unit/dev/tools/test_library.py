@@ -38,6 +38,12 @@ def test_the_reference_is_fresh() -> None:
     assert page.read_text(encoding="utf-8") == library_api_page()
 
 
+def test_a_field_has_the_comment_above_it() -> None:
+    page = library_api_page()
+    assert "\n    # the logical offset up to which the segment is durable\n    offset: int\n" in page
+    assert "\nclass CommitLogPosition(NamedTuple)\n    segment_id: int\n    position: int\n```\n" in page
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_names(package: str) -> None:
     module = importlib.import_module(package)
