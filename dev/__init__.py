@@ -1,1 +1,1 @@
-"""What serves the project and is not shipped: servers on this machine, programs that judge, benchmarks and tools."""
+"""Tools of the project that are not shipped: servers on this machine, programs that judge, benchmarks and tools."""

@@ -1,4 +1,4 @@
-"""What a request of the REST interface carries: as the service reads it."""
+"""The bodies of the REST interface's requests, as the service reads them."""
 
 from __future__ import annotations
 

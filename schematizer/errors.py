@@ -1,4 +1,4 @@
-"""What the catalogue refuses, and how the REST interface answers it."""
+"""Refusals of the catalogue, and how the REST interface answers them."""
 
 from __future__ import annotations
 

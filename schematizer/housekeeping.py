@@ -1,4 +1,4 @@
-"""What the service does besides requests: it notes which schemas were used, and sends registrations to Kafka."""
+"""The service's work besides requests: it notes which schemas were used, and sends registrations to Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the name of a topic or a subject says: the namespace, the source and the kind."""
+"""Reads the name of a topic or a subject: the namespace, the source and the kind."""
 
 from __future__ import annotations
 

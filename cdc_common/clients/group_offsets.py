@@ -1,4 +1,4 @@
-"""What a consumer group has committed, asked by a client that joins no group.
+"""Reads the offsets that a consumer group has committed, by a client that joins no group.
 
 The admin client has the same question, `list_consumer_group_offsets`. It ends the whole process with SIGSEGV if the
 broker that is asked is no longer the group's coordinator: its handler passes the error to a consumer that an admin

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """What heals an error. The value is the fix of errors that have no fix of their own."""
+    """The remedy of an error. The value is the fix of errors that have no fix of their own."""
 
     TRANSIENT = (
         "None if it ends within a minute: the program tries again. Otherwise start the brokers that are down, or "

@@ -21,7 +21,7 @@ _PASSING = frozenset({Kind.TRANSIENT, Kind.EXPIRED})
 
 
 def known_error(error: KafkaError) -> Known:
-    """What the table says about an error."""
+    """Return the table's entry for an error."""
     return ERRORS.get(error.name(), UNKNOWN)
 
 
@@ -44,7 +44,7 @@ def is_expired(error: KafkaError) -> bool:
 
 
 def explain(error: KafkaError) -> str:
-    """What the error means, with its name and the client's words."""
+    """Explain the error, with its name and the client's words."""
     return f"{known_error(error).meaning} ({error.name()}: {error.str()})"
 
 

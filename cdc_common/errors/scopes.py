@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Scope(Enum):
-    """What stops or waits. The value is for people."""
+    """The extent of an error: the part that stops or waits. The value is for people."""
 
     NOTHING = "nothing: a warning or an alert"
     COMMAND = "a command that somebody runs"

@@ -1,4 +1,4 @@
-"""What the fold emits for a row: a RowChange, with values in Cassandra's serialization."""
+"""The change of a row that the fold emits: a RowChange, with values in Cassandra's serialization."""
 
 from __future__ import annotations
 

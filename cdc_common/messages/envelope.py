@@ -46,8 +46,8 @@ class _Column(NamedTuple):
 
 
 class MessageLayout(NamedTuple):
-    """What is the same in all messages of a ChangeEncoder: the wire format's headers, `source` up to `ts_ms` and from
-    `snapshot` to `table` (snapshot_source_table: of a snapshot's changes), and the names of fields by column.
+    """The parts that are the same in all messages of a ChangeEncoder: the wire format's headers, `source` up to `ts_ms`
+    and from `snapshot` to `table` (snapshot_source_table: of a snapshot's changes), and the names of fields by column.
     is_clustering_nullable: it is null in the row of a partition that has only statics.
     """
 

@@ -42,7 +42,7 @@ Kind: TypeAlias = LogKind | SnapshotKind | TruncationKind | RepairKind
 CONTROL_KINDS: frozenset[Kind] = frozenset({"snapshot_begin", "snapshot_end"})
 """They frame a snapshot and write nothing (cdc_common.messages.snapshots)."""
 IMAGE_KINDS: frozenset[Kind] = frozenset(get_args(SnapshotKind)) - CONTROL_KINDS
-"""What a snapshot writes."""
+"""The kinds of messages that a snapshot writes."""
 TRUNCATION_KINDS: frozenset[Kind] = frozenset(get_args(TruncationKind))
 """They end the rows that a host wrote up to a place in its log (decision 0035)."""
 SETTLED_KINDS: frozenset[Kind] = frozenset({"truncated", "drop"})

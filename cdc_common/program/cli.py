@@ -1,4 +1,4 @@
-"""What the command lines of all programs share: each program's cli.py is a Program and its commands.
+"""The command lines of all programs: each program's cli.py is a Program and its commands.
 
     main = Program("cassandra-schematizer", Settings, tables=("schematizer", "log"), help="…")
 

@@ -47,7 +47,7 @@ def ask(
     read: Callable[[bytes], T],
     names: Sequence[str] | None = None,
 ) -> T:
-    """What `read` makes of the answer; with `names`, the answer to a command. CdcError PROGRAM_UNREACHABLE if no
+    """Read the answer with `read`; with `names`, the answer to a command. CdcError PROGRAM_UNREACHABLE if no
     program answers, or if `read` raises ValueError, TypeError or KeyError.
     """
     address = settings.operations_address

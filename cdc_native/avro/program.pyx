@@ -71,8 +71,8 @@ cdef class Program:
         known = made.get(id(form))
         if known is None:
             first = self._add_symbols(names) if kind == "enum" else self._room(len(inner))
-            for i, each in enumerate(inner):
-                depth = max(depth, self._fill(first + i, each, made))
+            for i, part in enumerate(inner):
+                depth = max(depth, self._fill(first + i, part, made))
             made[id(form)] = first, depth
         else:
             first, depth = known

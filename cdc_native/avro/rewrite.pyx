@@ -257,8 +257,8 @@ cdef class Rewrite:
         self._ops = <Op*>calloc(<size_t>(len(flat) or 1), sizeof(Op))
         if self._ops == NULL:
             raise MemoryError
-        for i, each in enumerate(flat):
-            self._fill(&self._ops[i], each)
+        for i, operation in enumerate(flat):
+            self._fill(&self._ops[i], operation)
         self._count = <int>len(flat)
 
     def __dealloc__(self):
@@ -320,7 +320,7 @@ cdef class Rewrite:
         given: batches as long as `messages`. AvroError for a message that is not of its schema or that is refused.
         """
         cdef Messages made = Messages()
-        cdef list others = [each for each in given]
+        cdef list others = list(given)
         cdef Messages other
         cdef void** batches
         cdef int32_t* extents

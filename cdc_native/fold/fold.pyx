@@ -49,8 +49,8 @@ cdef class Fold(RowEvents):
         cdef PlainUpdate update
         cdef set keys = set()
         cdef bytes latest = None
-        for each in updates:
-            update = <PlainUpdate?>each
+        for given in updates:
+            update = <PlainUpdate?>given
             if update.key is not None:
                 keys.add(update.key)
             if update.partition_key is None:
@@ -133,8 +133,8 @@ cdef class Fold(RowEvents):
         event.before, event.after = second - 1, second
         self._take_budget()
         try:
-            for each in keys:
-                key = <bytes?>each
+            for given in keys:
+                key = <bytes?>given
                 value = self.state.get(key)
                 if value is not None:
                     if not self._read_stored(value, &stored):

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What the core knows of one table under its newest schema."""
+"""The core's view of one table under its newest schema."""
 from libc.stdint cimport int64_t, uint8_t
 
 from cdc_native.formats.keys cimport KeyType

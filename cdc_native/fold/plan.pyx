@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What the core knows of one table under its newest schema; built once from the schema, for all raw partitions.
+"""The core's view of one table under its newest schema; built once from the schema, for all raw partitions.
 
 Python oracle: materializer.rows.native_plan.build_plan.
 """

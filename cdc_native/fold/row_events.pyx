@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What happens to one row: it is stored in the place of another one, its change is emitted, and its timers are set.
+"""Stores a row in the place of another one, emits its change, and sets its timers.
 
 Python oracle: materializer.fold.partition.PartitionFold.
 
@@ -191,8 +191,8 @@ cdef class RowEvents:
         const Event* event,
         Shown* shown,
     ) except -1:
-        """What changes when `new` takes the place of `old`, which may be NULL. Write the change's message, if there is
-        one; False if it is not mine. The images have their statics already.
+        """Write the message of the change when `new` takes the place of `old`, which may be NULL, if there is a change;
+        False if it is not mine. The images have their statics already.
         """
         cdef Likeness found = SAME
         before.row, before.now, after.row, after.now = old, event.before, new, event.after

@@ -133,11 +133,11 @@ cdef int _fill(Types* types, int at, object form) except -1:
     if kind.startswith("object") and not is_json:
         raise ValueError("an object that is not within JSON")
     types.types[at].is_json = is_json and kind != "json"
-    for i, each in enumerate(inner):
+    for i, part in enumerate(inner):
         types.types[first + i].is_json = is_json
         if labels:
             _set_label(&types.types[first + i], labels[0][i])
-        _fill(types, first + i, each)
+        _fill(types, first + i, part)
     types.types[at].has_forms = _has_forms(types, &types.types[at])
     return 0
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What a compaction leaves of merged data.
+"""Purges merged data as a compaction does.
 
 Python oracle: cassandra_storage.formats.merge.purge.Purger.
 """

@@ -118,7 +118,7 @@ cdef class RowImages:
         return self._put(KIND_SNAPSHOT_RANGE_DELETION, key, 0)
 
     cdef tuple clustering_at(self, size_t at):
-        """What lies there in the batch, where `row_at` was."""
+        """Return the clustering there in the batch, where `row_at` was."""
         cdef Cursor c
         cdef Value values[MOST_CLUSTERINGS]
         cdef int i, count = self.shapes.rows.clusterings

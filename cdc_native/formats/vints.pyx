@@ -40,7 +40,7 @@ cdef tuple _result(bytes data, Cursor* cursor, object value):
 
 
 cdef bytes _written(Writer* writer):
-    """What it holds; its memory is given back."""
+    """Return its bytes, and give its memory back."""
     try:
         if writer.is_bad:
             raise MemoryError

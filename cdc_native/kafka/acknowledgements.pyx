@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""What a producer has sent and Kafka has not acknowledged; and what was acknowledged since the last report.
+"""Counts messages that a producer has sent and Kafka has not acknowledged, and those acknowledged since the last
+report.
 
 Python oracle: publisher.kafka.producers.ConfluentProducer.
 """

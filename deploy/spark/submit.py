@@ -1,4 +1,4 @@
-"""What spark-submit runs: `spark-submit … submit.py run --config /etc/cdc.toml`; see docs/guides/spark.md."""
+"""Entry point for spark-submit: `spark-submit … submit.py run --config /etc/cdc.toml`; see docs/guides/spark.md."""
 
 from materializer.cli import main
 

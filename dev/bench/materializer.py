@@ -190,7 +190,7 @@ def _batches(job: Program) -> int:
 
 
 def _kafka_seconds(run: Run) -> float:
-    """What the broker has used."""
+    """Return what the broker has used."""
     assert isinstance(run.kafka.process, ChildProcess)
     times = psutil.Process(run.kafka.process.pid).cpu_times()
     return float(times.user + times.system)

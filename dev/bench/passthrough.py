@@ -1,4 +1,4 @@
-"""What spark-submit runs as the materializer's peer: Spark's own connector reads a topic and writes it to another."""
+"""The materializer's peer, for spark-submit: Spark's own connector reads a topic and writes it to another."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class ProcessTree:
         self._thread.join()
 
     def usage(self) -> Usage:
-        """What all have used until now."""
+        """Return what all have used until now."""
         self._sample()
         return Usage(sum(self._cpu.values()), self._peak)
 

@@ -42,7 +42,7 @@ POLL_SECONDS = 0.2
 
 
 class Servers(NamedTuple):
-    """What the readers need: the node, whose schema they read, Kafka, the registry, and a folder for their files."""
+    """Needed by readers: the node, whose schema they read, Kafka, the registry, and a folder for their files."""
 
     node: CassandraNode
     kafka: KafkaBroker

@@ -43,7 +43,7 @@ MB = 1e6
 
 
 class Used(NamedTuple):
-    """What a process has used so far: CPU seconds; bytes now; open files now."""
+    """The use of a process so far: CPU seconds; bytes now; open files now."""
 
     cpu: float
     memory: int

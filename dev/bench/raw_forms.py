@@ -1,4 +1,4 @@
-"""What a single-row update could look like in a raw message, and what each form costs (decision 0006).
+"""Compares forms that a single-row update could have in a raw message, and the cost of each (decision 0006).
 
 Forms: the columns of the update it comes from ("source"), the row's own columns with the source's statistics ("own
 columns": what split_mutation makes), and the row's own columns and statistics ("own"). Bytes are those of the update,

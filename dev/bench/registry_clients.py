@@ -142,7 +142,7 @@ def measure(service: Service, kind: str, load: Load) -> Measured:
 
 
 Shared = tuple[Service, str, float, "Barrier", "Queue[list[float] | str]"]
-"""What the clients have in common: the service, the kind of requests, seconds, when to begin, where times go."""
+"""The arguments that all clients share: the service, the kind of requests, seconds, when to begin, where times go."""
 
 
 def _run_client(seed: int, shared: Shared) -> None:

@@ -1,4 +1,4 @@
-"""What a benchmark prints and keeps: a table on the terminal, JSON in dev/bench/results, and its plots."""
+"""Prints and keeps a benchmark's results: a table on the terminal, JSON in dev/bench/results, and its plots."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _shown(figure: float) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Describe the machine, on which the figures depend."""
     return {
         "cores": psutil.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 1e9),

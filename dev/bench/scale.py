@@ -29,7 +29,7 @@ DRIVER_CORES = 1.0  # what the driver does between batches runs on one thread
 
 
 class Costs(NamedTuple):
-    """What a job needs.
+    """The resources that a job needs.
 
     worker, kafka: CPU seconds for a row, of a worker with its executor, and of Kafka.
     busy: the share of its core that a worker uses under a backlog.

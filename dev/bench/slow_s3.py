@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
                 first, count = first + sent, count - sent
 
     def _list(self, bucket: Path, prefix: str) -> None:
-        """What lies directly in the folder `prefix`, which ends with a slash."""
+        """List the folder `prefix`, which ends with a slash, without its subfolders."""
         folder = bucket / prefix
         entries = sorted(folder.iterdir()) if folder.is_dir() else []
         files = "".join(

@@ -50,7 +50,7 @@ _INSERT = "INSERT INTO bench.{} (id, at, kind, amount, note, price, code, source
 
 
 class Step(NamedTuple):
-    """What a process measures (dev.bench.snapshot_step). `data`: a data directory. `most`: rows it reads, 0 for all."""
+    """A measured process (dev.bench.snapshot_step). `data`: a data directory. `most`: rows it reads, 0 for all."""
 
     name: str
     table: str

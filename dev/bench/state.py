@@ -75,7 +75,7 @@ class Case(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """What the one case may cost of the other."""
+    """A limit of one case's cost, as a multiple of another case's."""
 
     what: str
     case: Case
@@ -167,7 +167,7 @@ def _task(case: Case, folder: Path) -> Iterator[tuple[PartitionTask, Swallow, Ra
 
 
 def _fill(local: LocalStore, checkpoints: CheckpointStore, case: Case) -> Position:
-    """What folding an insert of each row leaves, without folding each: only keys and values differ."""
+    """Make the state that folding an insert of each row leaves, without folding each: only keys and values differ."""
     template = fold_chunk(MemoryState(), [_record(0, 0, _MARK, 0)], catalog_of(TABLE)).writes
     place = len(partition_prefix(int_bytes(0)))
     [facts] = (decode_facts(value) for key, value in template.items() if key[place:] == FACTS_SECTION and value)

@@ -1,4 +1,4 @@
-"""What it costs when a raw partition changes workers: `make bench NAME=moves`.
+"""Measures the cost of a raw partition that changes workers: `make bench NAME=moves`.
 
 Two processes, each with a state directory of its own, take turns over a partition of `--rows` rows, by the real task
 with its changelogs and snapshots; only Kafka is left out (the position is handed over by hand). Each turn updates rows
@@ -51,7 +51,7 @@ TRANSACTIONS = 20  # of a turn
 
 
 class Turn(NamedTuple):
-    """What a process is to do: from `position` on, so many transactions of so many rows, a snapshot every so often."""
+    """The work of a process: from `position` on, so many transactions of so many rows, a snapshot every so often."""
 
     position: Position | None
     transactions: int

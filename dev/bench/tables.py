@@ -1,4 +1,5 @@
-"""What many tables cost the materializer: idle, at a restart, and when a few of them are active. Real broker and Spark.
+"""Measures the cost of many tables to the materializer: idle, at a restart, and when a few of them are active. Real
+broker and Spark.
 
 Publishers are played: they write raw messages and watermarks straight to Kafka. With `--before`, an older version of
 this project is measured, whose publishers send a heartbeat to each raw partition. Its native core must be compiled.

@@ -62,7 +62,7 @@ WHOLE = (ClusteringBound(Kind.INCL_START_BOUND, ()), ClusteringBound(Kind.INCL_E
 
 
 class Done(NamedTuple):
-    """What folding some records came to."""
+    """The result of folding some records."""
 
     chunks: int
     changes: int

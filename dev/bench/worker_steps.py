@@ -1,4 +1,4 @@
-"""What the steps of a worker cost, measured in the worker: its thread's CPU seconds, without the steps within a step.
+"""Measures the steps of a worker in the worker: its thread's CPU seconds, without the steps within a step.
 
 `install` waits for the worker's module and wraps the functions of STEPS. The sums are written to a file of the folder
 BENCH_STEPS for each process, at most once a second. The programs do not know of it.
@@ -96,7 +96,7 @@ def install() -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What a Spark job must have in its environment, so that its workers write their sums to the folder."""
+    """Return the environment of a Spark job whose workers write their sums to the folder."""
     folder.mkdir()
     paths = (str(Path(__file__).with_name("worker_site")), str(project_root()), os.environ.get("PYTHONPATH"))
     return {FOLDER: str(folder), "PYTHONPATH": os.pathsep.join(filter(None, paths))}

@@ -37,7 +37,7 @@ MACHINES = ("x86_64", "aarch64")
 GLIBC = "2.17"  # of 2014, the oldest that manylinux wheels are tried with
 # Imported by names that no analysis sees: the driver's event loops, the server's protocols, the databases' dialects.
 EXTRAS = (*sorted(set(PROGRAMS.values())), "postgresql")
-"""What is packed into the archives. Each program takes what it imports."""
+"""The extras that are packed into the archives. Each program takes what it imports."""
 SHARED = ("cassandra_storage", "cdc_common", "cdc_native")
 HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects", "alembic", "sqlglot.dialects")
 # The settings and the error pages of every program, which what all share imports by name.
@@ -50,7 +50,7 @@ FILES = {"schematizer": ("schematizer.model.migrations", "schematizer.watson")}
 
 
 class Project(NamedTuple):
-    """What pyproject.toml says: `entries` has MODULE:FUNCTION by the program's name, `tools` what building needs."""
+    """Parts of pyproject.toml: `entries` has MODULE:FUNCTION by the program's name, `tools` what building needs."""
 
     name: str
     version: str

@@ -91,7 +91,7 @@ def _install(extra: str, module: str) -> None:
 
 
 def requirements(extra: str) -> list[str]:
-    """What pyproject.toml lists under an extra."""
+    """Return the requirements that pyproject.toml lists under an extra."""
     with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
         listed: list[str] = tomllib.load(file)["project"]["optional-dependencies"][extra]
     return listed

@@ -67,7 +67,7 @@ def finish() -> None:
 
 
 def problems(root: Path, version: str) -> list[str]:
-    """What keeps a tree from being the release of a version, each with its fix."""
+    """List the problems that keep a tree from being the release of a version, each with its fix."""
     found = []
     changed = _git(root, "status", "--porcelain").splitlines()
     if changed:

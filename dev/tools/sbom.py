@@ -50,7 +50,7 @@ class LockedPackage(NamedTuple):
 
 
 def locked_packages(text: str) -> Iterator[LockedPackage]:
-    """What a requirements file with hashes pins. ValueError for a line that pins nothing."""
+    """Read the packages that a requirements file with hashes pins. ValueError for a line that pins nothing."""
     for line in text.replace("\\\n", " ").splitlines():
         if not line.strip() or line.startswith("#"):
             continue
@@ -131,7 +131,7 @@ def _jar_components() -> Iterator[Component]:
 
 
 def _direct() -> set[str]:
-    """What pyproject.toml names for the programs."""
+    """Return the packages that pyproject.toml names for the programs."""
     with (project_root() / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     extras = project["optional-dependencies"]
@@ -174,7 +174,7 @@ def _requirements(package: str, extras: Iterable[str]) -> set[str]:
 
 
 def _lines(package: str, extras: Iterable[str]) -> list[Requirement]:
-    """What an installed package requires here, with extras of it."""
+    """Return the packages that an installed package requires here, with extras of it."""
     try:
         lines = [Requirement(line) for line in requires(package) or ()]
     except PackageNotFoundError:  # of another system

@@ -67,7 +67,7 @@ class Cast(NamedTuple):
 
 @dataclass
 class Line:
-    """What a line of a screen showed, from one second to another; `row` counts over all panes."""
+    """A line of a screen, from one second to another; `row` counts over all panes."""
 
     row: int
     spans: str

@@ -178,7 +178,7 @@ def _blank(text: str, mark: str) -> str:
 
 
 def project_files() -> list[str]:
-    """What git knows of, relative to the project's folder."""
+    """Return the files that git knows of, relative to the project's folder."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout  # noqa: S607
     return [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
 

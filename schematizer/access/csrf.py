@@ -58,7 +58,7 @@ def set_cookie(request: HTTPConnection, name: str, value: str, seconds: float, s
 
 
 def token(request: Request) -> str:
-    """What the hidden field FIELD (or the header HEADER) of this request's page carries."""
+    """Return the value of the hidden field FIELD (or the header HEADER) of this request's page."""
     value = _base(request)
     if not value:
         value = secrets.token_urlsafe(32)
@@ -91,7 +91,7 @@ def require_token(request: Request, given: str) -> None:
 
 
 class CookieForms:
-    """What Watson's forms ask: the two functions above."""
+    """The tokens of Watson's forms, by the two functions above."""
 
     def token(self, request: Request) -> str:
         return token(request)

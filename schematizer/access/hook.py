@@ -30,9 +30,9 @@ class Actor:
 
 @dataclass(slots=True)
 class Caller:
-    """What is known of the caller while a request is answered. `role`, `namespace`: the highest role that was asked
-    for. `refused`: why it was refused, for the metrics; `reason`: what the audit log says of it besides. `audit_id`: of
-    its record in that log. `retry_after`: seconds.
+    """The caller, as far as it is known while a request is answered. `role`, `namespace`: the highest role that was
+    asked for. `refused`: why it was refused, for the metrics; `reason`: what the audit log says of it besides.
+    `audit_id`: of its record in that log. `retry_after`: seconds.
     """
 
     address: str = ""

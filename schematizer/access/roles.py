@@ -15,7 +15,7 @@ _NAMESPACE = re.compile(r"\*|[A-Za-z0-9_-][A-Za-z0-9._-]*(\.\*)?")
 
 
 class Role(IntEnum):
-    """What a request needs; a higher role includes the lower ones."""
+    """The role that a request needs; a higher role includes the lower ones."""
 
     READER = 1
     WRITER = 2
@@ -48,7 +48,7 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What an actor may do. An empty one may do nothing."""
+    """The rights of an actor. An empty value allows nothing."""
 
     every: tuple[Grant, ...] = ()
 

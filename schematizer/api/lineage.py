@@ -21,7 +21,7 @@ def router(catalogue: Catalogue, access: Access, measures: Measures) -> APIRoute
 
     @routes.get("/namespaces/{namespace}/sources/{source}/lineage")
     def lineage(namespace: str, source: str) -> Lineage:
-        """What its rows pass, in order: table, raw topic, change topics, consumers with their lags."""
+        """The stages that its rows pass, in order: table, raw topic, change topics, consumers with their lags."""
         return catalogue.lineages.of_source(namespace, source, lags_of(measures))
 
     return routes

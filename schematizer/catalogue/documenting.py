@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """What a registration says; None: nothing, what is known stays. `in_schema`: paths of the fields whose doc stands
-    in the schema itself.
-    """
+    """The documentation in a registration. None: nothing is said, what is known stays."""
 
     doc: str | None
     owner: str | None
+    # By path.
     fields: Mapping[str, FieldDocumentation]
     in_schema: frozenset[str]
 
@@ -36,7 +35,7 @@ class Documenting:
         self._database = database
 
     def get(self, namespace: str, source: str) -> SourceDocumentation:
-        """What people said of the source and of its fields; not what its schemas say."""
+        """The documentation that people wrote of the source and of its fields; not the docs in its schemas."""
 
         def transaction(session: Session) -> SourceDocumentation:
             row = lookups.source_row(session, namespace, source)
@@ -102,7 +101,7 @@ class Documenting:
 
 
 def apply_registration(session: Session, by: str, source: SourceRow, said: Documentation) -> None:
-    """What the registration says of its source and fields."""
+    """Apply a registration's documentation of its source and fields."""
     before = (source.doc, source.owner)
     source.doc = said.doc if said.doc is not None else source.doc
     source.owner = said.owner if said.owner is not None else source.owner

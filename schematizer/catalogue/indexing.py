@@ -60,7 +60,7 @@ def _index(session: Session) -> None:
 
 
 class _Touched:
-    """What has to be indexed because of rows that were written."""
+    """The rows that have to be indexed because of rows that were written."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""What only the pages show: coverage, versions with their fields, readers, names of ids."""
+"""Answers that only the pages show: coverage, versions with their fields, readers, names of ids."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Overview:
         return self._database.read_session(transaction)
 
     def place(self, about: About, about_id: int) -> Place:
-        """What a note or a tag is about; a schema's place is the first source that uses it. NOT_FOUND."""
+        """Find the subject of a note or a tag; a schema's place is the first source that uses it. NOT_FOUND."""
         return self._database.read_session(lambda session: _place(session, about, about_id))
 
 

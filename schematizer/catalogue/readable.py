@@ -1,4 +1,4 @@
-"""What a login may read, as conditions of queries: what it may not read takes no place in a limited list."""
+"""Conditions of queries for what a login may read: what it may not read takes no place in a limited list."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class Refreshes:
 
 
 class History:
-    """What was decided and changed, the newest last."""
+    """The decisions and the changes, the newest last."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

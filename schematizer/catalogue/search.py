@@ -38,8 +38,8 @@ class Search:
         self._database = database
 
     def find(self, query: str, limit: int = 20, grants: Grants = EVERYTHING) -> list[Found]:
-        """What has all words of the query, or words that they begin, of what the grants may read; the best first. A
-        data target is shown to readers of every namespace that it reads. INVALID in a database without full-text
+        """Find what has all words of the query, or words that they begin, of what the grants may read; the best first.
+        A data target is shown to readers of every namespace that it reads. INVALID in a database without full-text
         search.
         """
         wanted = words.words(query)[:_MAX_WORDS]

@@ -149,7 +149,7 @@ def topic_schema_view(row: TopicSchemaRow) -> TopicSchema:
 
 
 def topics_of_target(session: Session, data_target_id: int) -> list[TopicRow]:
-    """What its consumer groups read, the oldest first."""
+    """The topics that its consumer groups read, the oldest first."""
     query = _all().where(_is_read_by(data_target_id))
     return list(session.scalars(query).unique())
 

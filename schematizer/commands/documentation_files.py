@@ -18,7 +18,7 @@ SUFFIXES = (".toml", ".yaml", ".yml")
 
 
 class Field(BaseModel):
-    """What a file says of a field. `pii`: its values are personal data."""
+    """The entry of a field in a file. `pii`: its values are personal data."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,7 +55,7 @@ class DocumentationFile(BaseModel):
 
 
 class Read(NamedTuple):
-    """What was read: a file for each path, and a line for each file that cannot be read."""
+    """Read the files. Returns a file for each path, and a line for each file that cannot be read."""
 
     files: dict[Path, DocumentationFile]
     problems: list[str]

@@ -18,7 +18,7 @@ from schematizer.numbers import LARGEST_INT, LARGEST_LONG
 _IMPORTED = (None, -1, 0)
 SEARCH_LIMIT = 1000
 """Versions in one answer with all their schemas, as in Confluent's registry."""
-"""What a request for a new schema may say for its id and version."""
+"""The id and the version that a request for a new schema may name."""
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)

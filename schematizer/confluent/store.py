@@ -56,7 +56,7 @@ def read_schema(text: str) -> AvroSchema:
 
 
 class Counts(NamedTuple):
-    """What the registry holds; deleted versions count only as schemas."""
+    """The content of the registry; deleted versions count only as schemas."""
 
     subjects: int
     versions: int

@@ -1,4 +1,4 @@
-"""What a converter makes of a description, and the interface of converters."""
+"""The result of a converter, and the interface of converters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ConversionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FieldDocumentation:
-    """What is known of one field; None: nothing."""
+    """The documentation of one field; None: nothing."""
 
     doc: str | None = None
     owner: str | None = None

@@ -1,4 +1,4 @@
-"""What was measured of topics and consumer groups: values, and their arithmetic."""
+"""Measurements of topics and consumer groups: values, and their arithmetic."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is known of one topic. `rate`: offsets a second, about messages a second (Kafka's transactions take some);
-    None before the second sample. `lags`: by consumer group, how many offsets it has not read yet.
+    """The measurements of one topic. `rate`: offsets a second, about messages a second (Kafka's transactions take
+    some); None before the second sample. `lags`: by consumer group, how many offsets it has not read yet.
     """
 
     partitions: int

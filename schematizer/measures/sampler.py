@@ -21,7 +21,7 @@ _STOP_SECONDS = 2.0
 
 
 class Measures(Protocol):
-    """What pages ask."""
+    """The measurements, as pages ask for them."""
 
     def of(self, topic: str) -> Measured | None:
         """Return the topic's measures; None if they are unknown."""
@@ -53,7 +53,7 @@ class NoMeasures:
 
 
 class Asked(Protocol):
-    """What measures.offsets.Offsets does. OffsetsError if it fails."""
+    """The interface of measures.offsets.Offsets. OffsetsError if it fails."""
 
     def sample(self, topics: Collection[str]) -> Sample: ...
 

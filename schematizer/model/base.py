@@ -1,4 +1,4 @@
-"""What all tables share: their metadata, and how a time is stored."""
+"""The base of all tables: their metadata, and how a time is stored."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class ConsumerGroupRow(Base):
 
 
 class DataSourceRow(Base):
-    """What a consumer group reads: all sources of a namespace, or one source; whichever topics they have."""
+    """A part of what a consumer group reads: all sources of a namespace, or one source; whichever topics they have."""
 
     __tablename__ = "data_sources"
     __table_args__ = (UniqueConstraint("consumer_group_id", "namespace_id", "source_id"),)

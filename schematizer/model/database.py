@@ -56,7 +56,7 @@ class Database:
         self._engine.dispose()
 
     def read(self, transaction: Callable[[Connection], T]) -> T:
-        """What `transaction` returns, in one consistent view."""
+        """Return the result of `transaction`, in one consistent view."""
         with self._engine.begin() as connection:
             return transaction(connection)
 
@@ -67,7 +67,7 @@ class Database:
             return transaction(connection)
 
     def write(self, transaction: Callable[[Connection], T]) -> T:
-        """What `transaction` returns, committed. It runs again if another process was faster."""
+        """Return the result of `transaction`, committed. It runs again if another process was faster."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return self._write_once(transaction)
@@ -141,8 +141,8 @@ def opened(url: str, *, must_exist: bool = False) -> Iterator[Database]:
 
 
 def write_in_session(connection: Connection, transaction: Callable[[Session], T]) -> T:
-    """What `transaction` returns, within the connection's transaction. The session's commit flushes and tells those who
-    listen for it; the connection's transaction goes on.
+    """Return the result of `transaction`, within the connection's transaction. The session's commit flushes and tells
+    those who listen for it; the connection's transaction goes on.
     """
     with Session(connection, join_transaction_mode="rollback_only", expire_on_commit=False) as session:
         result = transaction(session)
@@ -151,7 +151,7 @@ def write_in_session(connection: Connection, transaction: Callable[[Session], T]
 
 
 def reason_of(error: Exception) -> str:
-    """What the database's own driver says."""
+    """Return the message of the database's own driver."""
     return str(getattr(error, "orig", None) or error)
 
 

@@ -1,4 +1,4 @@
-"""What every database keeps of a text and a number: a backup of one is restored into another.
+"""The limits of a text and a number in every database: a backup of one is restored into another.
 
 SQLite takes texts that are longer than their columns, and U+0000. PostgreSQL refuses both. Numbers of more than 64 bits
 fail in Python, before SQLite sees them. All of these are a DataError here, as PostgreSQL's own refusals are.

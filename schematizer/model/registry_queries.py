@@ -1,4 +1,4 @@
-"""What both interfaces do with the registry's tables, within the caller's transaction."""
+"""Queries of both interfaces on the registry's tables, within the caller's transaction."""
 
 from __future__ import annotations
 

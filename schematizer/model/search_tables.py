@@ -1,4 +1,4 @@
-"""What full-text search finds: one document for each namespace, source, field, topic and data target.
+"""The documents of full-text search: one for each namespace, source, field, topic and data target.
 
 It is derived from the other tables and is not part of a backup, so it has its own metadata.
 """

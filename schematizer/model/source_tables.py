@@ -48,7 +48,7 @@ class SourceRow(Base):
 
 
 class FieldRow(Base):
-    """What people say of one field of a source, in whichever schema it stands: from a documentation file, mostly.
+    """The documentation of one field of a source, in whichever schema it stands: from a documentation file, mostly.
     `path`: names joined by dots, from the row's record down.
     """
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Types(NamedTuple):
-    """What a warehouse calls its types. `plain`: by Avro's primitive or logical type; `nested`: of arrays, maps,
+    """A warehouse's names of types. `plain`: by Avro's primitive or logical type; `nested`: of arrays, maps,
     records and unions; `max_precision`: of its decimals.
     """
 

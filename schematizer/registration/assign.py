@@ -1,4 +1,4 @@
-"""What the assignment of topics reads and writes, within the caller's transaction."""
+"""Reads and writes the tables for the assignment of topics, within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_
 
 
 def _primary_key(session: Session, topic: TopicRow) -> tuple[str, ...]:
-    """What the newest value schema says, enabled or not; or the fields of the key's."""
+    """Return what the newest value schema says, enabled or not; or the fields of the key's."""
     newest = [schema for part in (Part.VALUE, Part.KEY) for schema in topic.schemas[::-1] if schema.part is part]
     return tuple(primary_key(session, newest[0])) if newest else ()
 

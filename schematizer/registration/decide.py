@@ -16,7 +16,7 @@ _SHOWN = 3
 
 
 class Rule(StrEnum):
-    """What decided."""
+    """The rule that decided."""
 
     FIRST_TOPIC = "first-topic"
     TOPIC_DISABLED = "topic-disabled"

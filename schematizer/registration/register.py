@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is to be registered. `source`: by default the description's own name. `key`: the Avro schema of the keys,
+    """A description to register. `source`: by default the description's own name. `key`: the Avro schema of the keys,
     for the format avro. `fields`: what is said of fields besides the description, by path.
     """
 
@@ -89,7 +89,7 @@ class Registering:
         return self._database.write_session(transaction)
 
     def check(self, description: Description) -> Verdict:
-        """What would be decided, without registering. INVALID as register."""
+        """Return the decision about a description, without registering. INVALID as register."""
         wanted = self._convert(description)
 
         def transaction(session: Session) -> Verdict:
@@ -167,7 +167,7 @@ class Registering:
 
 
 def _documentation(wanted: _Wanted) -> documenting.Documentation:
-    """What the request says comes before what the description says."""
+    """The request's documentation comes before the description's."""
     fields = dict(wanted.converted.fields)
     for path, given in wanted.description.fields.items():
         own = fields.get(path, FieldDocumentation())

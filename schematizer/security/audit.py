@@ -25,7 +25,7 @@ _REASON_LENGTH = 64
 
 
 class AuditEvent(BaseModel):
-    """What is recorded. `about`: a path without its query, or a name."""
+    """An event of the audit log. `about`: a path without its query, or a name."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -34,7 +34,7 @@ _LOGIN = "Log in with an API key (Basic or Bearer) or with a token of the regist
 
 
 class Bearers(NamedTuple):
-    """What verifies OIDC tokens, and what their claims mean."""
+    """The verification of OIDC tokens, and the meaning of their claims."""
 
     tokens: Tokens
     claims: Claims
@@ -169,7 +169,7 @@ class Authenticator:
             raise too_many()
 
     def _begin_audit(self, request: Request, caller: Caller, actor: Actor) -> None:
-        """What everyone may do leaves no name; the catalogue's changes have it."""
+        """A request that everyone may make leaves no name; the catalogue's changes have it."""
         if actor.is_anonymous or caller.audit_id is not None:
             return
         event = AuditEvent(

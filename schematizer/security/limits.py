@@ -55,7 +55,7 @@ class TokenBuckets:
 
 
 def network_of(address: str) -> str:
-    """What a limit counts as one address: an IPv4 address, or an IPv6 network of 64 bits."""
+    """Return the part of an address that a limit counts as one: an IPv4 address, or an IPv6 network of 64 bits."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

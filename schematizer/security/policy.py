@@ -1,4 +1,4 @@
-"""What is open without a login, and what the settings must have before the registry listens."""
+"""Paths that are open without a login, and settings that the registry must have before it listens."""
 
 from __future__ import annotations
 

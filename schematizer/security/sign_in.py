@@ -40,7 +40,7 @@ input, button, .button { margin: 0.25rem 0 1rem; padding: 0.5rem; font: inherit;
 
 
 class SignIn:
-    """What the routes share."""
+    """The parts that the routes share."""
 
     def __init__(self, access: Authenticator, sessions: Sessions, audit: AuditLog, flow: CodeFlow | None) -> None:
         self.access = access

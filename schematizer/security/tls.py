@@ -66,7 +66,7 @@ class ServerCertificate:
         return context
 
     def _stamp(self) -> _Stamp:
-        """What changes when a file is written or replaced."""
+        """Return values that change when a file is written or replaced."""
         try:
             found = [path.stat() for path in (self._certificate, self._key)]
         except OSError as error:

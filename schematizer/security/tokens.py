@@ -40,7 +40,7 @@ class ClaimRule(NamedTuple):
 
 
 class Claims:
-    """What claims mean here. `name_claim`: the one that names the actor."""
+    """The meaning of claims here. `name_claim`: the one that names the actor."""
 
     def __init__(self, name_claim: str, rules: Sequence[ClaimRule]) -> None:
         self._name_claim = name_claim

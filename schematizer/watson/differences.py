@@ -1,4 +1,4 @@
-"""What changed between two schemas, field by field, in words."""
+"""Differences between two schemas, field by field, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages share: the catalogue, who may see it, and how a page is made."""
+"""The parts that all pages share: the catalogue, who may see it, and how a page is made."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Crumb(NamedTuple):
 
 
 class Remarks(NamedTuple):
-    """What the notes and tags of a page are about. `about_id` 0: a field without documentation, by `path`."""
+    """The subject of a page's notes and tags. `about_id` 0: a field without documentation, by `path`."""
 
     about: About
     about_id: int
@@ -70,7 +70,7 @@ class Site:
         return Links(request.scope.get("root_path", ""))
 
     def grants(self, request: Request) -> Grants:
-        """What the asker may do."""
+        """Return the rights of the asker."""
         return self.access.identify(request).grants
 
     def may(self, request: Request, role: Role, namespace: str | None) -> bool:

@@ -26,8 +26,8 @@ class Visitor(NamedTuple):
 
 
 def visitor_of(request: Request, sign_in_path: str | None, status: int = 200) -> Visitor:
-    """What the access hook found of the request so far. `sign_in_path`: where signing in is mounted, None for nowhere.
-    `status`: of the page.
+    """The findings of the access hook about the request so far. `sign_in_path`: where signing in is mounted, None for
+    nowhere. `status`: of the page.
     """
     if sign_in_path is None:
         return Visitor()

@@ -137,7 +137,7 @@ class SchemaConsumer:
         return None
 
     def commit(self) -> None:
-        """What was received is processed; returns when Kafka has all that is. KafkaException."""
+        """Count what was received as processed; returns when Kafka has all that is. KafkaException."""
         self._finish()
         try:
             self._consumer.commit(asynchronous=False)

@@ -1,4 +1,4 @@
-"""What producers and consumers by schema share: who they are, and Kafka's errors and topics."""
+"""The identity of producers and consumers by schema, and Kafka's errors and topics for both."""
 
 from __future__ import annotations
 

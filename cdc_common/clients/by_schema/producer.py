@@ -164,7 +164,7 @@ class SchemaProducer:
         )
 
     def _find_target(self, before: _Target | None = None) -> _Target:
-        """What the service says now. If it is another topic than before, that exists, unless others make the topics."""
+        """Ask the service. If it names another topic than before, that exists, unless others make the topics."""
         schema, key = self._wanted
         found = self._look_up(schema) if isinstance(schema, int) else self._register(schema, key)
         if before is None or found.topic != before.topic:

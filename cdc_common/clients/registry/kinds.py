@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class TopicKind(StrEnum):
-    """What a topic carries. Those of the materializer are recognised by their names."""
+    """The content of a topic. Topics of the materializer are recognised by their names."""
 
     CHANGE = "change"
     RAW = "raw"
@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 
 class About(StrEnum):
-    """What a note or a tag is about; `about_id` is the id in that table (a schema's: the registry's id)."""
+    """The subject of a note or a tag; `about_id` is the id in that table (a schema's: the registry's id)."""
 
     NAMESPACE = "namespace"
     SOURCE = "source"

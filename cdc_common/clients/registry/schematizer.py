@@ -62,8 +62,8 @@ _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 @dataclass(frozen=True, slots=True)
 class TopicsChange:
-    """What a data target reads now, and what came and went since the last question. `cursor`: to be kept, for the next
-    one; `topics`: all of them.
+    """The topics that a data target reads now, and those that came and went since the last question. `cursor`: to be
+    kept, for the next one; `topics`: all of them.
     """
 
     cursor: int
@@ -226,7 +226,7 @@ class SchematizerClient:
         source: str | None = None,
         key: str | None = None,
     ) -> Compatibility:
-        """What would be decided; nothing is registered."""
+        """Ask for the decision about a schema; nothing is registered."""
         body = {"format": format, "text": text, "source": source, "key": key}
         return self._send(_COMPATIBILITY, "POST", ("namespaces", namespace, "compatibility"), body)
 
@@ -246,7 +246,7 @@ class SchematizerClient:
         return self._send(_CONSUMER_GROUP, "PUT", path, {"data_sources": sources})
 
     def topics_change(self, data_target: str, last: TopicsChange | None = None) -> TopicsChange:
-        """What a data target reads now, compared with the last answer."""
+        """Ask for the topics that a data target reads now, compared with the last answer."""
         cursor = last.cursor if last else 0
         now = self._get(_FOLLOWED, "data-targets", data_target, "topics", cursor=cursor)
         before = {topic.name for topic in last.topics} if last else set()

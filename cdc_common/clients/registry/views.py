@@ -114,7 +114,7 @@ class Registration(View):
 
 
 class Compatibility(View):
-    """What would be decided for a schema: `is_compatible` if it would share the newest topic."""
+    """The decision about a schema that is not registered: `is_compatible` if it would share the newest topic."""
 
     is_compatible: bool
     rule: str
@@ -122,7 +122,7 @@ class Compatibility(View):
 
 
 class FieldText(View):
-    """What a documentation file says of a field."""
+    """The entry of a field in a documentation file."""
 
     doc: str | None = None
     owner: str | None = None
@@ -130,7 +130,7 @@ class FieldText(View):
 
 
 class SourceDocumentation(View):
-    """What a documentation file says of a source. `fields`: by path."""
+    """The content of a source's documentation file. `fields`: by path."""
 
     doc: str | None = None
     owner: str | None = None
@@ -273,8 +273,8 @@ class StageKind(StrEnum):
 
 
 class Stage(View):
-    """What rows pass: `tables`, `topics` or `readers`, as `kind` says; the other two are empty. Topics of dead letters
-    come after the topics that they are kept from.
+    """A stage that rows pass: `tables`, `topics` or `readers`, as `kind` says; the other two are empty. Topics of dead
+    letters come after the topics that they are kept from.
     """
 
     kind: StageKind
@@ -315,7 +315,7 @@ class Place(View):
 
 
 class Found(Place):
-    """What a search found. `snippet`: a line of its text around the words."""
+    """A hit of a search. `snippet`: a line of its text around the words."""
 
     snippet: str
 

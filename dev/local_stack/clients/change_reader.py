@@ -124,7 +124,7 @@ class ChangeReader:
         self._consumer.close()
 
     def poll(self, seconds: float) -> list[Change]:
-        """What has come; waits up to `seconds` for the first message and for none after it."""
+        """Read messages that have come; waits up to `seconds` for the first message and for none after it."""
         self._look_for_topics()
         first = self._consumer.poll(seconds)
         if first is None:

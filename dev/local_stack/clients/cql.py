@@ -67,7 +67,7 @@ class CqlClient:
         return self._session.prepare(statement)
 
     def bind(self, prepared: Any, values: Sequence[object]) -> Any:  # noqa: ANN401 - the driver's statements
-        """What `prepare` gave with values that are serialized already; None for null, UNSET_VALUE for unset."""
+        """Bind values that are serialized already to a prepared statement; None for null, UNSET_VALUE for unset."""
         bound = BoundStatement(prepared)
         bound.values = list(values)
         return bound

@@ -1,4 +1,4 @@
-"""What has come out for each key, in order, and the checks that need no database: sequence, chain and operations."""
+"""Keeps the changes of each key, in order, and checks what needs no database: sequence, chain and operations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def latency(change: Change) -> float:
 
 
 def chain_problems(changes: list[Change], *, may_be_purged: bool = False) -> Iterator[str]:
-    """What is wrong in the changes of one key, in the order in which they came: gaps or repeats of `row_sequence`,
+    """Find errors in the changes of one key, in the order in which they came: gaps or repeats of `row_sequence`,
     a `before` that is not the `after` of the change before it, an `op` that does not fit its images, a `u` that changes
     nothing. After a deletion that may have been purged, `row_sequence` may leave out numbers.
     """

@@ -57,7 +57,7 @@ def change_json(change: Change) -> str:
 
 
 def plain(value: object) -> object:
-    """What JSON lacks, as text or numbers that say the same."""
+    """Turn values that JSON lacks into text or numbers that say the same."""
     match value:
         case dt.datetime() | dt.date() | dt.time():
             return value.isoformat()

@@ -66,7 +66,7 @@ class Demo:
             self._show(step, self._changes_of(step))
 
     def _changes_of(self, step: Step) -> list[Change]:
-        """What comes out of the step: as many changes as it must have, or all that come before a marker."""
+        """Read the changes of the step: as many as it must have, or all that come before a marker."""
         found: list[Change] = []
         awaited = {} if step.changes else self._markers.write(tables_of(step))
         deadline = time.monotonic() + STEP_SECONDS

@@ -1,4 +1,4 @@
-"""What the demo says of its tables: docs and owners, for the registry's pages."""
+"""Docs and owners of the demo's tables, for the registry's pages."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What `make install` does: Python packages, Java and jars into the project folder."""
+"""`make install`: puts Python packages, Java and jars into the project folder."""

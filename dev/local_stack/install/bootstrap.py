@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def _fingerprint() -> str:
-    """What the environment depends on: this Python, the folder it is in, and what is asked for and locked."""
+    """Return what the environment depends on: this Python, the folder it is in, and what is asked for and locked."""
     digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + REQUIREMENTS.read_bytes()).hexdigest()
     return f"{sys.version_info[0]}.{sys.version_info[1]} {ROOT} {digest}\n"
 

@@ -37,7 +37,7 @@ def run_command(command: list[str], *, is_quiet: bool = False, **variables: str)
 
 
 def output_of(command: list[str]) -> str:
-    """What it prints; CalledProcessError where it fails."""
+    """Return what it prints; CalledProcessError where it fails."""
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

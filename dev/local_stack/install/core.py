@@ -78,7 +78,7 @@ def _read_stamp() -> dict[str, Any]:
 
 
 def _build_tools() -> list[str | bool | None]:
-    """What decides whether it compiles: Python's headers, and compilers."""
+    """Return what decides whether it compiles: Python's headers, and compilers."""
     return [Path(sysconfig.get_path("include"), "Python.h").exists(), *(shutil.which(name) for name in COMPILERS)]
 
 
@@ -96,7 +96,7 @@ def _remove_without_source(wanted: Iterable[str]) -> None:
 
 
 def _remove(names: Iterable[str]) -> None:
-    """What they were compiled to: setup.py compares dates, which an older version of a source may fool."""
+    """Remove what they were compiled to: setup.py compares dates, which an older version of a source may fool."""
     for name in names:
         _compiled(name).unlink(missing_ok=True)
         (C_FILES / "cdc_native" / f"{name}.c").unlink(missing_ok=True)

@@ -112,7 +112,7 @@ def memory() -> tuple[str, str]:
 
 
 def available_memory_mb() -> int | None:
-    """What a new process could get, in MB; all of it on macOS, where nothing simple tells."""
+    """Return the memory that a new process could get, in MB; all of it on macOS, where nothing simple tells."""
     try:
         if platform.system() == "Darwin":
             told = subprocess.run(["/usr/sbin/sysctl", "-n", "hw.memsize"], capture_output=True, text=True, check=True)

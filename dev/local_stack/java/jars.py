@@ -67,7 +67,7 @@ class JarSet:
 
     @property
     def identity(self) -> str:
-        """What a complete folder says that it holds."""
+        """Return the text that marks a complete folder."""
         return "\n".join((*self.coordinates, *(f"-{exclude}" for exclude in self.excludes))) + "\n"
 
     def is_complete(self) -> bool:
@@ -75,7 +75,7 @@ class JarSet:
         return marker.exists() and marker.read_text() == self.identity
 
     def jars(self) -> list[Jar]:
-        """What its lock file names: lines of SHA-256, size and coordinate. Raises CdcError(STACK_MISSING)."""
+        """Read its lock file: lines of SHA-256, size and coordinate. Raises CdcError(STACK_MISSING)."""
         try:
             lines = self.lock_file.read_text(encoding="ascii").splitlines()
         except FileNotFoundError as error:
@@ -117,7 +117,7 @@ def install(jars: JarSet, report: Report = print) -> Path:
 
 
 def _bring(jars: JarSet, report: Report) -> None:
-    """What an earlier try has brought is checked again and kept."""
+    """Download the jars. A file of an earlier try is checked again and kept."""
     fresh = jars.folder.with_name(f"{jars.name}.partial")
     fresh.mkdir(parents=True, exist_ok=True)
     wanted = jars.jars()

@@ -81,7 +81,7 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def output(self) -> str:
-        """What it has logged since it was started."""
+        """Return what it has logged since it was started."""
 
     @abstractmethod
     def stop(self, grace_seconds: float = 10.0) -> None:
@@ -228,7 +228,7 @@ class ChildProcess(ServerProcess):
         return self.exit_status
 
     def output(self, start: int | None = None) -> str:
-        """What the log holds from byte `start` on; by default since this child started."""
+        """Return the log from byte `start` on; by default since this child started."""
         with self.log.open("rb") as file:
             file.seek(self.log_start if start is None else start)
             return file.read().decode(errors="replace")

@@ -148,7 +148,7 @@ class CassandraNode(Restartable[ServerProcess]):
         return not self.sees(peer)
 
     def nodetool_command(self) -> list[str]:
-        """What runs this node's nodetool; its subcommand comes after."""
+        """Return the command that runs this node's nodetool; its subcommand comes after."""
         java, version, conf = self.java, self.version, self.folder / "conf"
         needs_shims = java.is_trimmed or version.tool_class != TOOL_CLASS
         folders = [conf, shims_folder(self.cluster.report)] if needs_shims else [conf]
@@ -159,7 +159,7 @@ class CassandraNode(Restartable[ServerProcess]):
         return [*command, "-h", "127.0.0.1", "-p", str(self.jmx_port)]
 
     def nodetool(self, *arguments: str) -> str:
-        """What nodetool prints. Raises CdcError(SERVER_FAILED) when it fails."""
+        """Return nodetool's output. Raises CdcError(SERVER_FAILED) when it fails."""
         command = [*self.nodetool_command(), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=NODETOOL_SECONDS, check=False)
         if done.returncode:

@@ -33,7 +33,8 @@ OPTIMIZED = ("-XX:TieredStopAtLevel=4",)  # jvm_options of a node whose own spee
 
 @dataclass(frozen=True, slots=True)
 class CassandraOptions:
-    """What a cluster is started with. `yaml` is laid over each node's cassandra.yaml, `jvm_options` over its JVM's.
+    """The options that a cluster is started with. `yaml` is laid over each node's cassandra.yaml, `jvm_options` over
+    its JVM's.
 
     Commit logs are compressed by `commitlog_compression` (one of the version's `compressors`), or encrypted where there
     is a `keystore` (encryption.make_keystore).

@@ -152,7 +152,7 @@ class KafkaBroker(FolderServer):
         return ChildProcess("kafka", self.command(), log=self.log, cwd=self.folder.path)
 
     def command(self) -> list[str]:
-        """What runs the broker; its configuration is written."""
+        """Return the command that runs the broker; its configuration is written."""
         return self._jvm(self.heap_mib, "kafka.Kafka", str(self.write_configuration()))
 
     def _jvm(self, heap_mib: int, *arguments: str) -> list[str]:

@@ -28,7 +28,7 @@ Setting = str | int | float | bool | os.PathLike[str]
 
 
 class Release(NamedTuple):
-    """What a program runs from: a Python, and a folder of modules that come before those installed there.
+    """The code that a program runs from: a Python, and a folder of modules that come before those installed there.
 
     settings: those that it knows (`table.key`), and so the ones that it gets; None for all.
     """
@@ -80,7 +80,7 @@ class Program(Restartable[ChildProcess]):
         return self._running().pid
 
     def output(self) -> str:
-        """What it logged since it was started last."""
+        """Return what it logged since it was started last."""
         return self._running().output()
 
     def launch(self) -> ChildProcess:
@@ -186,7 +186,7 @@ def materializer(
 
 
 def spark_environment(folder: Path, report: Callable[[str], None] = print) -> dict[str, str]:
-    """What PySpark must find in the environment: Java, this Python, and where scratch files go."""
+    """Return what PySpark must find in the environment: Java, this Python, and where scratch files go."""
     return {
         "JAVA_HOME": str(find_java(SPARK_JAVA, report).home),
         **dict.fromkeys(SPARK_PYTHONS, sys.executable),

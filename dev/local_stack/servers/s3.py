@@ -29,7 +29,7 @@ ENVIRONMENT = {
     "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
     "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required",
 }
-"""What a client of the server has in its environment."""
+"""The environment of the server's clients."""
 
 LOGBACK = """<configuration>
   <appender name="log" class="ch.qos.logback.core.ConsoleAppender">

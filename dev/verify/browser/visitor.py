@@ -70,7 +70,7 @@ class Visitor:
         assert not self.complaints, self.complaints
 
     def problems(self, where: str) -> list[str]:
-        """What is wrong with the page that is open: it scrolls sideways, or axe finds something serious."""
+        """Find problems of the page that is open: it scrolls sideways, or axe finds something serious."""
         where = f"{where} {self._scheme} {self._size['width']} px"
         width = self.page.evaluate("document.documentElement.scrollWidth")
         found = [f"{width} px wide"] if width > self._size["width"] else []

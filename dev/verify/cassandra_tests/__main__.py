@@ -38,7 +38,7 @@ QUICK = {"materializer.idle_commit_seconds": 5, "publisher.heartbeat_seconds": 2
 
 @dataclass(slots=True)
 class Total:
-    """What has become of all cases so far."""
+    """The outcomes of all cases so far."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     empty: Counter[str] = field(default_factory=Counter)  # cases that do not run, by reason
@@ -150,7 +150,7 @@ def run_batch(console: Console, batch: Batch, total: Total, where: str) -> bool:
 
 
 def summary(console: Console, total: Total, methods: int, where: str, seconds: float) -> None:
-    """What was run, what was left out and why, and what differs."""
+    """Report the cases that were run, those left out and why, and the differences."""
     ran = [outcome for outcome in total.outcomes if outcome.has_run]
     accepted: Counter[str] = sum((outcome.accepted for outcome in total.outcomes), Counter())
     refused = sum(outcome.refused for outcome in total.outcomes)

@@ -30,7 +30,7 @@ EXPIRY_SECONDS = 6.0  # the longest TTL that tests wait for
 
 
 class Tools(NamedTuple):
-    """What a batch needs of the stack; `check` raises CdcError if a program has ended."""
+    """The parts of the stack that a batch needs; `check` raises CdcError if a program has ended."""
 
     client: CqlClient
     servers: Servers

@@ -1,4 +1,4 @@
-"""What a test method does, as far as it is known without running Java: statements of one keyspace of its own."""
+"""Actions of a test method, as far as known without running Java: statements of one keyspace of its own."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ class Evaluator:
         return arguments
 
     def _run_functions(self, arguments: list[object]) -> None:
-        """What CQLTester is given to run, it runs."""
+        """Code that CQLTester is given to run is run."""
         for argument in arguments:
             if isinstance(argument, Function) and not argument.parameters:
                 self.run_function(argument, ())

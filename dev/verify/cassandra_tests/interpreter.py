@@ -190,7 +190,7 @@ class Interpreter(Evaluator):
         return True
 
     def _try(self, statement: tree.Try) -> None:
-        """What is thrown is caught: the test expects it."""
+        """An exception that is thrown is caught: the test expects it."""
         try:
             self._run(statement.body)
         except Jumped as jump:

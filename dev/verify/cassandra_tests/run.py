@@ -26,7 +26,7 @@ REFUSALS = (CdcError, DriverException, ErrorMessage, NoHostAvailable)
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a case; `keyspaces` are those that it has, or had."""
+    """The outcome of a case; `keyspaces` are those that it has, or had."""
 
     case: Case
     keyspaces: list[str]

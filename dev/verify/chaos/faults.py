@@ -1,4 +1,4 @@
-"""What is done to the running programs and servers: the faults of the whole path."""
+"""The faults of the whole path: strikes on the running programs and servers."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Hurter:
         job.start()
 
     def disarm(self) -> None:
-        """What an earlier run's workers were to do at a point and have not done is not done any more."""
+        """Cancel strikes that an earlier run's workers were to make at a point and have not made."""
         self._once.touch()
 
     def _worker(self, _strike: Strike) -> None:

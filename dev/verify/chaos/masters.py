@@ -75,7 +75,7 @@ class RunningSpark:
         return [pid for worker in self.workers for pid in (*executors(worker), *python_workers(worker))]
 
     def set_environment(self, environment: Mapping[str, str]) -> None:
-        """What the executors of the next job have in their environment."""
+        """Set the environment of the next job's executors."""
         given = {f"spark.executorEnv.{name}": value for name, value in environment.items()}
         lines = [f"{name} {value}\n" for name, value in {**self._master.options, **given}.items()]
         self._defaults.write_text("".join(lines))

@@ -44,7 +44,7 @@ Defect: TypeAlias = "Callable[[], None] | None"
 
 
 class Action(Enum):
-    """What happens at a point; the value describes it."""
+    """The action at a point; the value describes it."""
 
     KILL = "kill -9 of the worker"
     RAISE = "the task fails and runs again in the same worker"

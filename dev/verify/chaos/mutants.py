@@ -92,7 +92,7 @@ def seed_changelog_last() -> None:
 
 
 def seed_changelog_ignored() -> None:
-    """What a changelog says is not written when a state is restored."""
+    """The content of a changelog is not written when a state is restored."""
     read = CheckpointStore.read_changelog
     _patch(CheckpointStore, read_changelog=lambda *given: read(*given)._replace(writes={}))
 

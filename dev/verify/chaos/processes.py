@@ -1,4 +1,4 @@
-"""What the kernel says of processes."""
+"""Reads the kernel's figures of processes."""
 
 from __future__ import annotations
 

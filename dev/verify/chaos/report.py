@@ -1,4 +1,4 @@
-"""What `make verify WHAT=chaos` prints: a line for each cell and run, a table, and how to repeat what failed."""
+"""Prints the results of `make verify WHAT=chaos`: a line for each cell and run, a table, how to repeat failures."""
 
 from __future__ import annotations
 

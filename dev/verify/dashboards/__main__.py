@@ -54,7 +54,7 @@ NOT_RUN = ("cdc_transformer_", "cassandra-transformer")
 
 
 class Finding(NamedTuple):
-    """What one expression found, in a panel or of an alert."""
+    """The result of one expression, of a panel or an alert."""
 
     place: str
     expression: str
@@ -190,7 +190,7 @@ def findings(console: Console, seconds: float) -> list[Finding]:
 
 
 def show(console: Console, found: list[Finding]) -> bool:
-    """What found nothing, with its reason; whether all is well."""
+    """Print the expressions that found nothing, with the reason. Returns whether all is well."""
     for judgement in found:
         if not judgement.series and not judgement.expression.startswith("up{"):
             verdict = judgement.wrong or judgement.reason or "NOTHING, and no reason is known"

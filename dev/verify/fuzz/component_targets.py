@@ -1,4 +1,4 @@
-"""What lies beside Data.db as fuzz targets: CompressionInfo.db, TOC.txt, Digest.crc32 and the indexes."""
+"""Fuzz targets for the files beside Data.db: CompressionInfo.db, TOC.txt, Digest.crc32 and the indexes."""
 
 from __future__ import annotations
 

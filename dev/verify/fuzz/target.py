@@ -1,4 +1,4 @@
-"""What a fuzz target is, and the real mutations that many of them begin with."""
+"""The type of a fuzz target, and the real mutations that many of them begin with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured and limited around a target: time and memory of each input, and the input that broke it."""
+"""Measures and limits a target: time and memory of each input, and the input that broke it."""
 
 from __future__ import annotations
 

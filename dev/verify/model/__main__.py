@@ -132,7 +132,7 @@ def run_seeds(
 
 
 def run_seed(run: Run, seed: int, statements: int, kinds: Collection[str]) -> Result:
-    """What a seed has beside backlogs."""
+    """Run a seed's parts besides backlogs."""
     result = check(run, seed, statements) if "rows" in kinds else Result(seed)
     if "events" in kinds and len(run.servers.cassandra_hosts) == 1 and run.version != "3.11":
         result.problems += every_event(run, seed, statements // EVENTS_SHARE)

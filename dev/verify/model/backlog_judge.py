@@ -74,7 +74,7 @@ def event_of(change: Change) -> Event:
 
 
 def sequence_problems(events: Sequence[Event]) -> Iterator[str]:
-    """What is wrong in the events themselves: the sequence, no-op changes, and moves that are no pairs."""
+    """Find errors in the events themselves: the sequence, no-op changes, and moves that are no pairs."""
     for before, after in itertools.pairwise(events):
         if after.sequence != before.sequence + 1:
             yield f"row_sequence {after.sequence} follows {before.sequence}"

@@ -1,4 +1,4 @@
-"""What must come out of statements and schema changes with rising timestamps, one for one.
+"""Computes the changes of statements and schema changes with rising timestamps, one for one.
 
 `ExpectedTable` holds the rows that SELECT would show, and lists a change for each row whose image a step changes. It
 knows nothing of a publisher or a job: a history does not depend on who was stopped while it was written.

@@ -39,7 +39,7 @@ EXPIRY_SECONDS = LONGEST_TTL + 1.5
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a seed's run needs of the stack that serves it; `push` as Settler's.
+    """The parts of the stack that a seed's run needs; `push` as Settler's.
 
     `schema_client` speaks to a node with CDC: one without loses a table's `cdc = true` (SchemaKeyspace). The schema
     changes while it is written to if it `evolves`, and the `programs` (publisher, kafka) stop for `pause_seconds`.
@@ -215,7 +215,7 @@ class Seed:
 
 
 def programs_of(stack: Stack) -> dict[str, Restartable[Any]]:
-    """What stops for a while in a run on one node."""
+    """The programs that stop for a while in a run on one node."""
     return {"publisher": stack.publishers[0], "kafka": stack.kafka}
 
 

@@ -50,7 +50,7 @@ class Dropped:
 
 
 class Evolution:
-    """What happens to each table, by its `evolution`; `tables` are all, as they are now."""
+    """Changes the schema of each table, by its `evolution`; `tables` are all, as they are now."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Evolution:
         self._scheduled.append((after, change))
 
     def due(self) -> Iterator[Item]:
-        """What follows some statements later of what was begun."""
+        """Yield the steps that are due: each follows some statements after the one that began it."""
         self._waiting = [(left - 1, item) for left, item in self._waiting]
         while self._waiting and self._waiting[0][0] <= 0:
             _, item = self._waiting.pop(0)
@@ -264,7 +264,7 @@ class Evolution:
     # Change data capture off and on.
 
     def _switch_cdc(self, table: Table) -> Iterator[Item]:
-        """What is written while it is off is not in the log: nothing, or rows of a partition that is deleted later."""
+        """Writes while it is off are not in the log: nothing, or rows of a partition that is deleted later."""
         partition = self._pick.randrange(table.partitions)
         before = [self._write(table, partition) for _ in range(WINDOW_WRITES)]
         yield from before

@@ -34,7 +34,7 @@ PAUSES: tuple[Literal["publisher", "kafka"], ...] = ("publisher", "publisher", "
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What happens beside statements: changes of the schema; programs that stop for `pause_seconds` (0: none do).
+    """The events besides statements: changes of the schema; programs that stop for `pause_seconds` (0: none do).
 
     `changes` schema changes a statement, `truncations` of them a TRUNCATE.
     """

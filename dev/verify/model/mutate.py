@@ -81,8 +81,8 @@ def show(console: Console, name: str, problems: Sequence[str], start: float) -> 
 
 
 def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, str]) -> list[str]:
-    """What the check finds of `checked` (seed, statements, keyspace). CdcError if the program has ended: that a defect
-    must not do.
+    """Return the problems that the check finds in `checked` (seed, statements, keyspace). CdcError if the program has
+    ended: that a defect must not do.
     """
     seed, statements, keyspace = checked
     seconds = REORDER_SECONDS if name == REORDERING else 0.0

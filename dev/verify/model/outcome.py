@@ -1,4 +1,4 @@
-"""What is wrong with what came out of a seed: against SELECT, and in itself.
+"""Finds errors in the changes of a seed: against SELECT, and in themselves.
 
 A table whose key changed goes on in a new version of its change topic: the newest one must agree with SELECT, and in
 the older ones all keys have ended.

@@ -24,7 +24,7 @@ KEYSPACE = "push"
 
 
 def pusher(client: CqlClient, nodes: Sequence[CassandraNode], replication: str) -> Callable[[], None]:
-    """What fills the segment that is being written and flushes it. It is of a table without CDC, which adds nothing."""
+    """Return a function that fills the segment that is being written and flushes it, by a table without CDC."""
     client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")
     client.execute(f"CREATE TABLE {KEYSPACE}.filling (id int PRIMARY KEY, bytes blob)")
 

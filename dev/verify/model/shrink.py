@@ -31,7 +31,7 @@ Indices = tuple[int, ...]
 
 
 class Phases(NamedTuple):
-    """What a seed writes to a partition, with the changes of its table, and what it writes there once that is out."""
+    """The writes of a seed to a partition, with the changes of its table, and the writes there once those are out."""
 
     first: list[Item]
     then: list[Item]

@@ -1,4 +1,4 @@
-"""What a workload consists of: statements, changes of the schema, and programs that stop for a while."""
+"""The parts of a workload: statements, changes of the schema, and programs that stop for a while."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Statement(NamedTuple):
         return self._render([part.marked(keyspace) for part in self.parts])
 
     def data(self) -> list[object]:
-        """What is bound to the markers."""
+        """Return the values that are bound to the markers."""
         return [value.data for part in self.parts for value in part.values()]
 
     def script(self, keyspace: str) -> str:
@@ -70,7 +70,7 @@ class Statement(NamedTuple):
         return frozenset(part.table.name for part in self.parts)
 
     def only(self, table: str, partition: int) -> Statement | None:
-        """What of it writes to one partition."""
+        """Return its parts that write to one partition."""
         parts = tuple(part for part in self.parts if (part.table.name, part.partition) == (table, partition))
         return self._replace(parts=parts) if parts else None
 

@@ -45,7 +45,7 @@ def integer(number: int, size: int = 4) -> Value:
 
 
 def timestamp(microseconds: int) -> Value:
-    """What USING TIMESTAMP takes."""
+    """Return the value for USING TIMESTAMP."""
     return integer(microseconds, 8)
 
 

@@ -102,7 +102,7 @@ class Writer:
             self._change_schema(change)
 
     def _send(self, sent: object, statement: Statement | None = None) -> threading.Event:
-        """What tells that it is answered; text, or what CqlClient gave."""
+        """Send a text, or what CqlClient gave. Returns an event that is set once it is answered."""
         answered = threading.Event()
         retries = self._retries
         tables = statement.tables() if statement else ()

@@ -24,7 +24,7 @@ _DEFECT_SECONDS = 60.0  # within which a defect must be found
 
 
 class Found(NamedTuple):
-    """What ended a process, and the case that it ran."""
+    """The end of a process, and the case that it ran."""
 
     target: str
     case: int

@@ -1,4 +1,4 @@
-"""What the native core is fed with. A target runs one case, drawn from a random generator, and counts what it took.
+"""The inputs of the native core. A target runs one case, drawn from a random generator, and counts what it took.
 
 A target compares with the Python code, and raises AssertionError where they differ. `shapes` and `offsets` give the
 core what the Python code never gives it: there any Python error is right, and the sanitizers judge.
@@ -215,7 +215,7 @@ PYTHON_ERRORS = (
     TypeError,
     ValueError,
 )
-"""What Python code raises for arguments of a wrong shape, and for values that no state holds."""
+"""The exceptions of Python code for arguments of a wrong shape, and for values that no state holds."""
 
 
 def shapes(_: Path) -> Target:

@@ -43,7 +43,7 @@ class CommitLogOracle(JavaChild):
         return self
 
     def segment(self, path: Path) -> Iterator[str]:
-        """What CommitLogReader says of the file: mutations and complaints; last how many it passed over."""
+        """Ask CommitLogReader for the file's mutations and complaints; the last one says how many it passed over."""
         self.send_line(f"segment\t{path}")
         while True:
             line = self.answer()
@@ -58,8 +58,8 @@ class CommitLogOracle(JavaChild):
             yield self.answer()
 
     def update(self, version: int, update: bytes, write_version: int | None = None) -> dict[str, Any]:
-        """What PartitionUpdate.serializer reads ("update"), how many bytes it leaves ("left"), and what it writes again
-        ("again"), in another version if one is given.
+        """Ask PartitionUpdate.serializer what it reads ("update"), how many bytes it leaves ("left"), and what it
+        writes again ("again"), in another version if one is given.
         """
         self.send_line(f"update\t{version}\t{write_version or version}\t{update.hex()}")
         answer: dict[str, Any] = json.loads(self.answer())

@@ -78,7 +78,7 @@ _PLACES = 6  # of each table, after which its merge goes on
 
 
 def purges(now: int) -> tuple[Purge, ...]:
-    """What a table is merged by: what is purged depends on the clock."""
+    """The settings that a table is merged by: what is purged depends on the clock."""
     return Purge(now, 864_000), Purge(now, 0), Purge(now, 0, is_repaired_only=True), Purge(now + _YEARS, 0)
 
 
@@ -220,7 +220,7 @@ def _check_parts(sstables: TableSSTables, purger: Purger, rng: random.Random, ta
 
 
 def _check_images(table: TableMetadata, whole: list[_Held], tally: SSTableTally) -> None:
-    """What a snapshot sends of each partition says the same."""
+    """Check that a snapshot's messages of each partition say the same."""
     images = RowImages(PublishedTable(table, table.id.bytes, b""), SnapshotOrigin(UUID(int=1), bytes(16), 1))
     for partition, parts in whole:
         units = images.partition(partition.key, partition.deletion, partition.static_row, parts)

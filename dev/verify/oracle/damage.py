@@ -121,7 +121,9 @@ class DamageJudge:
         return _text(said)
 
     def _theirs(self) -> tuple[list[str], bool]:
-        """What it reads, and whether the reader itself failed before the end. (3.11's never ends at a bad marker.)"""
+        """Return what it reads, and whether the reader itself failed before the end. (3.11's never ends at a bad
+        marker.)
+        """
         found: list[str] = []
         for line in self._oracle.segment(self._copy):
             if line.startswith('{"position":'):

@@ -34,11 +34,11 @@ NO_LINE = '{"nothing":"more"}'
 
 @dataclass(slots=True)
 class Tally:
-    """What was compared. `unknown`: mutations of tables that are gone, which both pass over; `refused`: what both
-    cannot read; `invalid`: what Cassandra reads as we do, and then its PartitionUpdate.validate stumbles over (3.11's
-    with a NullPointerException); `parts`: split updates that it read and wrote again; `damaged`: damaged segments,
-    and `killed` those that killed Cassandra's reader; `native`: mutations that the publisher's native core split as
-    the Python code does, byte for byte; `differences`: the first of them in words.
+    """The counts of a comparison. `unknown`: mutations of tables that are gone, which both pass over; `refused`: what
+    both cannot read; `invalid`: what Cassandra reads as we do, and then its PartitionUpdate.validate stumbles over
+    (3.11's with a NullPointerException); `parts`: split updates that it read and wrote again; `damaged`: damaged
+    segments, and `killed` those that killed Cassandra's reader; `native`: mutations that the publisher's native core
+    split as the Python code does, byte for byte; `differences`: the first of them in words.
     """
 
     mutations: int = 0

@@ -43,7 +43,9 @@ OTHERWISE: Mapping[str, Mapping[str, str]] = {
         "        DatabaseDescriptor.setConcurrentValidations(1);\n": "",
     },
 }
-"""What each version calls otherwise than 5.0: text of MergeOracle.java -> its own, replaced one after the other."""
+"""The names that each version has otherwise than 5.0: text of MergeOracle.java -> its own, replaced one after the
+other.
+"""
 
 
 class MergeOracle:

@@ -42,7 +42,9 @@ class MergedTable(NamedTuple):
 
 
 class Merge(NamedTuple):
-    """What to merge: indexes in a request's pool; `how` is 'r' (as a read) or 'w' (as a memtable, `active` unused)."""
+    """The inputs of a merge: indexes in a request's pool; `how` is 'r' (as a read) or 'w' (as a memtable, `active`
+    unused).
+    """
 
     how: str
     active: int

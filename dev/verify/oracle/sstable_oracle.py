@@ -34,7 +34,9 @@ ERROR = '{"error":'
 
 
 class Purge(NamedTuple):
-    """What a compaction purges by, in s. `is_repaired_only`: repaired tombstones only; none of the SSTables is."""
+    """The times that a compaction purges by, in s. `is_repaired_only`: repaired tombstones only; none of the SSTables
+    is.
+    """
 
     now: int
     gc_grace_seconds: int
@@ -60,12 +62,12 @@ class SSTableOracle(JavaChild):
         return self
 
     def sstable(self, file: SSTableFile) -> Iterator[str]:
-        """What SSTableReader says of the file: "stats", partitions, rows and markers, and last "end" or "error"."""
+        """Ask SSTableReader for the content: "stats", partitions, rows and markers, and last "end" or "error"."""
         self.send_line(f"sstable\t{file.data_path}")
         return self._lines()
 
     def merge(self, files: Sequence[SSTableFile], purge: Purge) -> Iterator[str]:
-        """What a compaction of the files would write: partitions, rows and markers, and last "end" or "error"."""
+        """Ask for what a compaction would write: partitions, rows and markers, and last "end" or "error"."""
         numbers = purge.now, purge.now - purge.gc_grace_seconds, 0 if purge.is_repaired_only else -1
         self.send_line("\t".join(["merge", *map(str, numbers), *(str(file.data_path) for file in files)]))
         return self._lines()
@@ -80,7 +82,9 @@ class SSTableOracle(JavaChild):
 
 @dataclass(slots=True)
 class SSTableTally:
-    """What was compared. `refused`: SSTables that both refuse at the same row; `differences`: the first, in words."""
+    """The counts of a comparison. `refused`: SSTables that both refuse at the same row; `differences`: the first, in
+    words.
+    """
 
     sstables: int = 0
     partitions: int = 0

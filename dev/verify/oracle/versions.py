@@ -1,4 +1,4 @@
-"""What the command lines of the oracles have in common: each version of Cassandra is judged by itself."""
+"""The command lines that the oracles have in common: each version of Cassandra is judged by itself."""
 
 from __future__ import annotations
 

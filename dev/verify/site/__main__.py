@@ -37,7 +37,7 @@ BROKEN_IMAGES = "[...document.images].filter(each => !each.complete || !each.nat
 
 
 class Term(NamedTuple):
-    """What a reader types, and a page that has to be among the first results."""
+    """A reader's search, and a page that has to be among the first results."""
 
     text: str
     page: str

@@ -1,4 +1,4 @@
-"""What happens to a node and its publisher while a snapshot runs: kills, compactions and flushes."""
+"""Disturbs a node and its publisher while a snapshot runs: kills, compactions and flushes."""
 
 from __future__ import annotations
 

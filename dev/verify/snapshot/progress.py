@@ -22,7 +22,7 @@ SNAPSHOT_SECONDS = 3600.0
 
 
 class Snapshots:
-    """What the publishers say of the snapshots of a keyspace's tables."""
+    """Ask the publishers for the snapshots of a keyspace's tables."""
 
     def __init__(self, publishers: Sequence[Program], names: Sequence[str]) -> None:
         self._publishers = publishers

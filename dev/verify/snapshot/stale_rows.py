@@ -28,7 +28,7 @@ GC_GRACE_SECONDS = 1
 
 
 def stale_row_problems(seed_defect: Callable[[Stack], None], report: Callable[[str], None]) -> list[str]:
-    """What is wrong with a table whose snapshot is taken after `seed_defect`. AssertionError if another one, whose
+    """Find errors of a table whose snapshot is taken after `seed_defect`. AssertionError if another one, whose
     snapshot is taken before, is not right.
     """
     options = replace(options_of(VERSION), num_tokens=8)  # so that the node that joins gets some of the first one's

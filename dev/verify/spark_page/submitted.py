@@ -1,4 +1,4 @@
-"""What spark-submit runs: the job, with a listener that appends each progress of its query to the file
+"""The job that spark-submit runs, with a listener that appends each progress of its query to the file
 SPARK_PAGE_PROGRESS, as JSON.
 """
 

@@ -77,7 +77,7 @@ class Upgrade:
         self.outcome.problems += [f"{name}: {problem}" for problem in problems]
 
     def end(self) -> None:
-        """What a seed of `model` ends with: late and last statements, everything read once more."""
+        """End a seed as `model` does: late and last statements, everything read once more."""
         began = time.monotonic()
         self._writer.write_statements(self._generator.late_statements())
         self._writer.write_statements(self._generator.last_statements())

@@ -63,7 +63,7 @@ def install(source: str, folder: Path) -> Release:
 
 
 def version_of(release: Release) -> str:
-    """What it says of itself, in `source.version` of its change messages too."""
+    """Return the version that it names, in `source.version` of its change messages too."""
     script = f"from importlib.metadata import version; print(version('{NAME}'))"
     return _run(release.python, "-c", script, folder=release.modules).decode().strip()
 
@@ -91,7 +91,7 @@ def _git(*arguments: str) -> bytes:
 
 
 def _run(*command: str, folder: Path | None = None) -> bytes:
-    """What the command prints. Raises CdcError(CONFIG_INVALID) with its error's end."""
+    """Return the command's output. Raises CdcError(CONFIG_INVALID) with its error's end."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, check=False)
     if done.returncode:

@@ -20,7 +20,7 @@ REFUSE_SECONDS = 5.0
 
 
 class Step(NamedTuple):
-    """What became of one program: seconds until it worked again, or the code by which it refused."""
+    """The outcome of one program: seconds until it worked again, or the code by which it refused."""
 
     program: str
     seconds: float

@@ -1,4 +1,4 @@
-"""What is written while programs move: only what the older release has messages for."""
+"""Writes while programs move: only what the older release has messages for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS: dict[str, Setting] = {
 
 
 class Features(NamedTuple):
-    """What the older release knows, beside rows and `ALTER`."""
+    """The kinds that the older release knows, beside rows and `ALTER`."""
 
     truncate_and_drop: bool
     snapshots: bool

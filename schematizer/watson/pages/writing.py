@@ -1,4 +1,4 @@
-"""What forms do: docs, owners, notes, tags and statuses. Each ends on the page that it came from."""
+"""The forms: docs, owners, notes, tags and statuses. Each ends on the page that it came from."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _writer(site: Site, request: Request, namespace: str | None) -> str:
 
 
 def _place(site: Site, request: Request, about: About, about_id: int, field: tuple[str, str, str]) -> tuple[Place, str]:
-    """What the form is about, and the name of its writer. `field`: of a field without an id."""
+    """Return the subject of the form, and the name of its writer. `field`: of a field without an id."""
     if about is About.FIELD and about_id == 0:
         namespace, source, path = field
         place = Place(about=about, namespace=namespace, source=source, name=path)
