@@ -32,6 +32,7 @@ SETTINGS = {
     "materializer.purge_margin_seconds": 1,
     "materializer.stalled_publisher_seconds": 20,
     "materializer.truncate_seconds": 3,
+    "materializer.type_forms": "script_static_columns.accounts static_rows=leave_out",
 }
 
 
