@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.programs import Setting
     from tests.support.e2e.evolution import MakeTable
 
 
 # Purging is soon only where gc_grace_seconds is, too.
-SETTINGS = {
+SETTINGS: dict[str, Setting] = {
     "publisher.heartbeat_seconds": 2,
     "materializer.purge_margin_seconds": 1,
     "materializer.stalled_publisher_seconds": 20,

@@ -18,6 +18,7 @@ from cassandra_storage.formats.types.marshal import CqlType, ListType, NativeTyp
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, TypeForms
 from cdc_common.messages.errors import MessageError
+from materializer.rows.shown_forms import value_form
 from tests.support.cdc_common.messages.cql_values import values
 from tests.support.cdc_common.messages.extremes import EXTREMES
 from tests.support.cdc_common.messages.from_avro import cells, serialized, without_logical_types
@@ -68,7 +69,8 @@ def test_every_value_comes_back(cql_type: CqlType, data: st.DataObject, forms: T
 @pytest.mark.parametrize("forms", [EXACT, DEFAULT_FORMS], ids=["exact", "default"])
 @pytest.mark.parametrize("name", EXTREMES)
 def test_extremes_come_back(name: str, forms: TypeForms) -> None:
-    for value in EXTREMES[name]:
+    form = value_form(NativeType(name)) if forms is DEFAULT_FORMS else None
+    for value in (each if form is None else form(each) for each in EXTREMES[name]):  # a text has no byte too many
         assert back(NativeType(name), value, forms) == [value, value]
         in_json = struct.pack(">i", len(value)) + value
         if name != "counter":  # which is in no tuple
