@@ -13,10 +13,10 @@ from pydantic_core import PydanticCustomError
 from cdc_common.messages.avro.form_entries import parse_entry, split_entries
 from cdc_common.messages.avro.type_forms import (
     DEFAULT_FORMS,
+    Collections,
     Decimals,
     Durations,
     Maps,
-    NestedCollections,
     OutOfRange,
     StaticRows,
     UserTypes,
@@ -239,10 +239,13 @@ class MaterializerSettings(JobSettings):
             "text, else an array of entries."
         ),
     ] = DEFAULT_FORMS.maps
-    nested_collections: Annotated[
-        NestedCollections,
-        Field(description="Form of a collection within a collection. `json`: JSON text. `native`: arrays in arrays."),
-    ] = DEFAULT_FORMS.nested_collections
+    collections: Annotated[
+        Collections,
+        Field(
+            description="Form of lists, sets and vectors of collections, blobs or timestamps. `json`: JSON text. "
+            "`native`: arrays, which Debezium's JDBC sink does not take. Others are always arrays."
+        ),
+    ] = DEFAULT_FORMS.collections
     out_of_range: Annotated[
         OutOfRange,
         Field(

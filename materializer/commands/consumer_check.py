@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 from cassandra_storage.formats.types.cql_types import quoted_if_needed, type_text
 from cassandra_storage.formats.types.marshal import (
     CqlType,
-    ListType,
     MapType,
     NativeType,
-    SetType,
     TupleType,
     UserType,
-    VectorType,
     all_types,
 )
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.avro.type_forms import is_hard_collection
 from cdc_common.messages.tables import from_json
 from materializer.planning.table_forms import table_forms
 from materializer.planning.table_schemas import read_table_schemas
@@ -62,7 +60,12 @@ _RULES: dict[Consumer, tuple[Rule, ...]] = {
         Rule("durations", "record", _RECORD_STOPS, "durations=text"),
         Rule("user_types", "record", _RECORD_STOPS, "user_types=json"),
         Rule("maps", "native", "needs hstore if keys are text, and stops the task otherwise", "maps=json"),
-        Rule("nested_collections", "native", "an array of arrays stops the task", "nested_collections=json"),
+        Rule(
+            "collections",
+            "native",
+            "is an array that the sink does not take: it stops, or writes nonsense",
+            "collections=json",
+        ),
         Rule("out_of_range", "as_is", "a value that PostgreSQL lacks stops the task", "out_of_range=null", False),
     ),
     "flink": (
@@ -145,7 +148,6 @@ def _is_of(cql_type: CqlType, kind: str, forms: TypeForms) -> bool:
             return any(isinstance(part, UserType | TupleType) for part in parts)
         case "maps":
             return any(isinstance(part, MapType) for part in parts) and not forms.is_json(cql_type)
-        case "nested_collections":
-            collections = (ListType, SetType, VectorType, MapType)
-            return sum(isinstance(part, collections) for part in parts) > 1 and not forms.is_json(cql_type)
+        case "collections":
+            return is_hard_collection(cql_type) and not forms.is_json(cql_type)
     return any(part in (NativeType("date"), NativeType("timestamp")) for part in parts) and not forms.is_json(cql_type)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stream_runtime.state.object_store import ObjectStore
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 
 SchemaKey = tuple[bytes, bytes]
 """A table's id, and the digest of one of its schemas."""

@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.addresses import Servers
+    from dev.local_stack.servers.programs import Setting
     from tests.support.e2e.evolution import MakeTable
 
 
 # Purging is soon only where gc_grace_seconds is, too.
-SETTINGS = {
+SETTINGS: dict[str, Setting] = {
     "publisher.heartbeat_seconds": 2,
     "materializer.purge_margin_seconds": 1,
     "materializer.stalled_publisher_seconds": 20,
     "materializer.truncate_seconds": 3,
+    "materializer.type_forms": "script_static_columns.accounts static_rows=leave_out",
 }
 
 

@@ -100,7 +100,6 @@ _CONNECT: dict[tuple[str, str], dict[str, str]] = {
     ("time", ""): {"connect.name": "io.debezium.time.NanoTime"},
     ("tinyint", ""): {"connect.type": "int8"},
     ("smallint", ""): {"connect.type": "int16"},
-    ("duration", "text"): {"connect.name": "io.debezium.time.Interval"},
 }
 _CONNECT_JSON = {"connect.name": "io.debezium.data.Json"}
 _STRINGS = (NativeType("text"), NativeType("ascii"))

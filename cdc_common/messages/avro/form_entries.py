@@ -15,7 +15,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "durations": get_args(type_forms.Durations),
     "user_types": get_args(type_forms.UserTypes),
     "maps": get_args(type_forms.Maps),
-    "nested_collections": get_args(type_forms.NestedCollections),
+    "collections": get_args(type_forms.Collections),
     "out_of_range": get_args(type_forms.OutOfRange),
     "static_rows": get_args(type_forms.StaticRows),
 }

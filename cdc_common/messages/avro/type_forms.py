@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from cassandra_storage.formats.types.marshal import (
     CqlType,
+    CustomType,
     ListType,
     MapType,
     NativeType,
@@ -25,10 +26,11 @@ Varints: TypeAlias = Literal["string", "bytes", "decimal"]
 Durations: TypeAlias = Literal["text", "record", "nanoseconds"]
 UserTypes: TypeAlias = Literal["json", "record"]
 Maps: TypeAlias = Literal["json", "native"]
-NestedCollections: TypeAlias = Literal["json", "native"]
+Collections: TypeAlias = Literal["json", "native"]
 OutOfRange: TypeAlias = Literal["as_is", "null", "error"]
 StaticRows: TypeAlias = Literal["leave_out", "include"]
 
+_NOT_IN_ARRAYS = (NativeType("blob"), NativeType("timestamp"), NativeType("empty"))
 _NUMBERS = (NativeType("decimal"), NativeType("varint"))
 MOST_DIGITS = 38  # of a decimal that every consumer takes
 
@@ -51,7 +53,7 @@ class TypeForms(NamedTuple):
     durations: Durations = "record"
     user_types: UserTypes = "record"
     maps: Maps = "native"
-    nested_collections: NestedCollections = "native"
+    collections: Collections = "native"
     out_of_range: OutOfRange = "as_is"
     static_rows: StaticRows = "include"
     fixed: tuple[tuple[str, FixedDecimal], ...] = ()
@@ -70,7 +72,7 @@ class TypeForms(NamedTuple):
     def is_json(self, cql_type: CqlType) -> bool:
         """Whether a column of the type is one JSON text."""
         return any(self._is_json_part(part) for part in all_types(cql_type)) or (
-            self.nested_collections == "json" and _is_nested(cql_type)
+            self.collections == "json" and is_hard_collection(cql_type)
         )
 
     def _is_json_part(self, part: CqlType) -> bool:
@@ -90,17 +92,19 @@ DEFAULT_FORMS = TypeForms(
     durations="text",
     user_types="json",
     maps="json",
-    nested_collections="json",
+    collections="json",
     out_of_range="as_is",
     static_rows="leave_out",
 )
 """The forms of the settings' defaults: those that every consumer takes and that lose nothing (decision 0061)."""
 
 
-def _is_nested(cql_type: CqlType) -> bool:
-    """Whether a collection is within another one."""
-    collections = (ListType, SetType, VectorType, MapType)
-    return isinstance(cql_type, collections) and sum(isinstance(part, collections) for part in all_types(cql_type)) > 1
+def is_hard_collection(cql_type: CqlType) -> bool:
+    """Whether it is a list, set or vector of what JDBC has no arrays of: collections, blobs, timestamps."""
+    match cql_type:
+        case ListType(of, _) | SetType(of, _) | VectorType(of, _):
+            return isinstance(of, ListType | SetType | VectorType | MapType | CustomType) or of in _NOT_IN_ARRAYS
+    return False
 
 
 def check_fixed(column: str, cql_type: CqlType | None, *, is_key: bool) -> None:

@@ -33,7 +33,7 @@ def main() -> None:
 
 def stay(console: Console) -> None:
     """Run the stack until Ctrl-C. CdcError when one of the programs ends."""
-    with Stack(report=lambda text: console.print(text, style="dim")) as stack:
+    with Stack(static_rows="leave_out", report=lambda text: console.print(text, style="dim")) as stack:
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
             shop.create(client)

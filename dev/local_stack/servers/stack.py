@@ -20,6 +20,7 @@ from dev.local_stack.servers.stack_settings import remove_settings, write_settin
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cdc_common.messages.avro.type_forms import StaticRows
     from dev.local_stack.servers.cassandra import CassandraNode
     from dev.local_stack.servers.programs import Program, Release, Setting
 
@@ -40,7 +41,8 @@ class Stack(Managed):
     them fail.
 
     Cassandra syncs its commit log every 100 ms, where a stock one does every 10 s. `settings` (`table.key`) are laid
-    over the programs', which run from `release`. Raises CdcError; logs are kept when an exception ends it.
+    over the programs', which run from `release`. static_rows: of the materializer; included, tests see all that SELECT
+    shows. Raises CdcError; logs are kept when an exception ends it.
     """
 
     def __init__(  # noqa: PLR0913 - settings by keyword
@@ -50,13 +52,14 @@ class Stack(Managed):
         datacenters: Mapping[str, int] | None = None,
         options: CassandraOptions | None = None,
         settings: Mapping[str, Setting] | None = None,
+        static_rows: StaticRows = "include",
         release: Release = CHECKOUT,
         report: Callable[[str], None] = print,
     ) -> None:
         self._report = report
         self._release = release
         self._folder = ServerFolder("stack")
-        self._settings = {**SETTINGS, **(settings or {})}
+        self._settings = {**SETTINGS, "materializer.static_rows": static_rows, **(settings or {})}
         chosen = options or CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
         self.cassandra = cassandra_cluster(version, datacenters=datacenters, options=chosen, report=report)
         self.kafka = kafka_broker(report=report)

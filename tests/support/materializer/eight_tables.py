@@ -27,6 +27,7 @@ from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import Code
 from cdc_common.messages import wire
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS
 from cdc_common.messages.envelope import value_schema
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from dev.local_stack.servers.programs import Setting
 
 COUNT = 8
+FORMS = DEFAULT_FORMS._replace(static_rows="include")
 NAMES = tuple(f"t{number}" for number in range(COUNT))
 LARGE, DAMAGED, FAILING = NAMES[:3]
 OTHERS = NAMES[3:]
@@ -95,6 +97,7 @@ class EightTables:
             "kafka.change_partitions": 1,
             "registry.url": registry,
             "materializer.group_id": prefix,
+            "materializer.static_rows": FORMS.static_rows,
             "materializer.operations_port": self.port,
             **({"materializer.checkpoint_location": location} if location else {}),
         }
@@ -227,7 +230,7 @@ class EightTables:
         own |= {"fetch.wait.max.ms": "10", "topic.metadata.refresh.interval.ms": "1000"}
         consumer = Consumer({"bootstrap.servers": self._kafka.bootstrap_servers, **own, "enable.auto.commit": False})
         consumer.subscribe([f"^{self.prefix}\\.shop\\..*"])
-        schemas = {name: value_schema(TABLES[name], self.prefix) for name in NAMES}
+        schemas = {name: value_schema(TABLES[name], self.prefix, FORMS) for name in NAMES}
         while not self._over.is_set() or any(len(self.received[name]) < self.sent[name] for name in NAMES):
             for message in consumer.consume(500, 0.1):
                 value, topic = message.value(), message.topic() or ""

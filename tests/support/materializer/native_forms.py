@@ -31,7 +31,7 @@ CHOICES = (
     DEFAULT_FORMS,
     DEFAULT_FORMS._replace(decimals="exact", out_of_range="null"),
     TypeForms(decimals="double", varints="decimal", durations="nanoseconds", out_of_range="null"),
-    TypeForms(maps="json", nested_collections="json", durations="text", out_of_range="null"),
+    TypeForms(maps="json", collections="json", durations="text", out_of_range="null"),
     TypeForms(decimals="string", varints="string", durations="text", user_types="json"),
     TypeForms(fixed=(("c", FixedDecimal(5, 2)),)),
     TypeForms(fixed=(("c", FixedDecimal(38, 10)),)),

@@ -16,6 +16,7 @@ from cdc_common.messages.envelope import value_schema
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings
 from materializer.job.planner import Planner
+from materializer.planning.table_forms import table_forms
 from materializer.records import RawPartition, RawRecord
 from materializer.settings import MaterializerSettings, Settings
 from materializer.worker.open_partitions import OpenPartitions
@@ -105,7 +106,10 @@ def job_settings(bootstrap: str, prefix: str, folder: Path) -> Settings:
     return Settings(
         kafka=KafkaSettings(bootstrap_servers=bootstrap, topic_prefix=prefix, change_partitions=3),
         materializer=MaterializerSettings(
-            group_id=prefix, checkpoint_location=str(folder / "checkpoint"), state_directory=folder / "state"
+            static_rows="include",
+            group_id=prefix,
+            checkpoint_location=str(folder / "checkpoint"),
+            state_directory=folder / "state",
         ),
     )
 
@@ -146,7 +150,8 @@ class TableJob(NamedTuple):
 
     def changes(self) -> list[Any]:
         """The envelopes of the change topic; None for a tombstone."""
-        prefix, schema = self.settings.kafka.topic_prefix, value_schema(TABLE, self.settings.kafka.topic_prefix)
+        prefix = self.settings.kafka.topic_prefix
+        schema = value_schema(TABLE, prefix, table_forms(self.settings.materializer, TABLE))
         values = [each.value() for each in self._read(f"{prefix}.shop.orders", self.settings.kafka.change_partitions)]
         return [value and schemaless_reader(BytesIO(value[wire.HEADER_SIZE :]), schema, None) for value in values]
 

@@ -23,6 +23,7 @@ from cassandra_storage.formats.types.marshal import (
     VectorType,
     fixed_length,
 )
+from tests.support.cdc_common.messages import from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -61,8 +62,17 @@ _NATIVE: dict[str, Callable[[Any], bytes]] = {
 }
 
 
+_TEXTS: dict[str, Callable[[str], Any]] = {
+    "decimal": from_text.decimal,
+    "varint": from_text.integer,
+    "duration": from_text.duration,
+}
+
+
 def serialized(cql_type: CqlType, value: Any) -> bytes:  # noqa: ANN401, PLR0911  what a reader gives; one for each kind
     """The serialized value of a frozen type."""
+    if isinstance(value, str):
+        value = _from_text(cql_type, value)
     match cql_type:
         case NativeType(name):
             return _NATIVE[name](value)
@@ -87,6 +97,8 @@ def serialized(cql_type: CqlType, value: Any) -> bytes:  # noqa: ANN401, PLR0911
 
 def cells(cql_type: CqlType, value: Any) -> Cells:  # noqa: ANN401  what a reader gives
     """The cells of a multi-cell type: their paths and values."""
+    if isinstance(value, str):
+        value = from_text.parsed(cql_type, value)
     match cql_type:
         case ListType(of, _):
             return tuple((None, serialized(of, item)) for item in value)
@@ -98,6 +110,13 @@ def cells(cql_type: CqlType, value: Any) -> Cells:  # noqa: ANN401  what a reade
             found = enumerate(zip(cql_type.field_types, value.values(), strict=True))
             return tuple((struct.pack(">H", at), serialized(of, item)) for at, (of, item) in found if item is not None)
     raise AssertionError(cql_type)
+
+
+def _from_text(cql_type: CqlType, text: str) -> Any:  # noqa: ANN401  what a reader gives
+    """What Avro's own type has instead of a text."""
+    if isinstance(cql_type, NativeType):
+        return _TEXTS[cql_type.name](text) if cql_type.name in _TEXTS else text
+    return from_text.parsed(cql_type, text)
 
 
 def _pairs(value: dict[str, Any] | list[dict[str, Any]]) -> Iterable[tuple[Any, Any]]:

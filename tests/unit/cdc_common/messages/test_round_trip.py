@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from cassandra_storage.formats.types.marshal import CqlType, ListType, NativeType, TupleType, UserType
 from cdc_common.messages.avro.cql_types import AvroTypes
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, TypeForms
 from cdc_common.messages.errors import MessageError
+from materializer.rows.shown_forms import value_form
 from tests.support.cdc_common.messages.cql_values import values
 from tests.support.cdc_common.messages.extremes import EXTREMES
 from tests.support.cdc_common.messages.from_avro import cells, serialized, without_logical_types
@@ -41,32 +43,38 @@ def read_by_apache(schema: Any, data: bytes) -> Any:  # noqa: ANN401  any JSON, 
 READERS = (read_by_fastavro, read_by_apache)
 
 
-def back(cql_type: CqlType, value: bytes | tuple[tuple[bytes, bytes], ...]) -> list[object]:
+def back(cql_type: CqlType, value: bytes | tuple[tuple[bytes, bytes], ...], forms: TypeForms = EXACT) -> list[object]:
     """What each reader's value is in Cassandra's bytes."""
-    avro_type = AvroTypes("t").column("c", cql_type)
+    avro_type = AvroTypes("t", forms).column("c", cql_type)
     data, schema = avro_type.encode(value), without_logical_types(avro_type.schema)
     of = cells if isinstance(value, tuple) else serialized
     return [of(cql_type, read(schema, data)) for read in READERS]
 
 
-@given(TYPES, st.data())
-def test_every_value_comes_back(cql_type: CqlType, data: st.DataObject) -> None:
+@given(TYPES, st.data(), st.sampled_from([EXACT, DEFAULT_FORMS]))
+def test_every_value_comes_back(cql_type: CqlType, data: st.DataObject, forms: TypeForms) -> None:
+    """From the exact forms and from the default ones: they lose nothing."""
     value, _ = data.draw(values(cql_type))
     expected = value
     if isinstance(cql_type, ListType) and cql_type.is_multi_cell:
         expected = tuple((None, element) for _, element in value)
     try:
-        found = back(cql_type, value)
+        found = back(cql_type, value, forms)
     except MessageError as error:
         assume("two user types" not in error.reason)
         raise
     assert found == [expected, expected]
 
 
+@pytest.mark.parametrize("forms", [EXACT, DEFAULT_FORMS], ids=["exact", "default"])
 @pytest.mark.parametrize("name", EXTREMES)
-def test_extremes_come_back(name: str) -> None:
-    for value in EXTREMES[name]:
-        assert back(NativeType(name), value) == [value, value]
+def test_extremes_come_back(name: str, forms: TypeForms) -> None:
+    form = value_form(NativeType(name)) if forms is DEFAULT_FORMS else None
+    for value in (each if form is None else form(each) for each in EXTREMES[name]):  # a text has no byte too many
+        assert back(NativeType(name), value, forms) == [value, value]
+        in_json = struct.pack(">i", len(value)) + value
+        if name != "counter":  # which is in no tuple
+            assert back(TupleType((NativeType(name),)), in_json, forms) == [in_json] * 2
 
 
 @pytest.mark.parametrize("size", [1, 255, 2**31 - 1])

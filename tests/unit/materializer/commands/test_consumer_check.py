@@ -33,7 +33,9 @@ REFUSED = {
     "frozen<tuple<int, text>>": "user_types=json",
     "address": "user_types=json",
     "list<frozen<address>>": "user_types=json",
-    "list<frozen<list<int>>>": "nested_collections=json",
+    "list<blob>": "collections=json",
+    "list<timestamp>": "collections=json",
+    "list<frozen<list<int>>>": "collections=json",
 }
 
 

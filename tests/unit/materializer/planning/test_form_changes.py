@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cassandra_storage.formats.schema.tables import ColumnKind
+from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.marshal import CqlType, ListType, NativeType, UserType
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal, TypeForms
@@ -26,7 +26,7 @@ STRING = DEFAULT_FORMS
 
 
 def with_column(cql_type: CqlType) -> TableMetadata:
-    return replace(PLAIN, regular_columns=(column("x", cql_type, ColumnKind.REGULAR),))
+    return replace(PLAIN, regular_columns=(ColumnMetadata("x", cql_type, ColumnKind.REGULAR),))
 
 
 def topics(registry: MemoryRegistry, forms: TypeForms, *tables: TableMetadata) -> list[str | None]:

@@ -12,6 +12,7 @@ from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.types.marshal import CqlType, MapType, NativeType, TupleType, VectorType, decode
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.avro.cql_values import EmptyValueError
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT
 from dev.verify.oracle.type_values import TypeValues
 from materializer.rows.shown_forms import value_form
 from tests.support.materializer.respelled import respelled
@@ -80,7 +81,7 @@ def test_what_has_one_avro_form_has_one_form(seed: int) -> None:
     rng = random.Random(seed)
     types = TypeValues(rng, is_plain=False)
     type_ = types.type()
-    encode = AvroTypes("a").column("c", type_).encode
+    encode = AvroTypes("a", rng.choice((EXACT, DEFAULT_FORMS))).column("c", type_).encode
     found: dict[bytes, bytes] = {}
     for _ in range(8):
         value = form(type_, types.value(type_))
