@@ -159,7 +159,7 @@ class TableSSTables:
 
 
 class TokenSpansInput:
-    """The partitions of one SSTable whose tokens are in the spans (sstable_merge.SSTableInput)."""
+    """The partitions of one SSTable whose tokens are in the spans (sstable_merge.MergeInput)."""
 
     def __init__(self, of: TableSSTables, file: SSTableFile, wanted: Sequence[Span]) -> None:
         self.first_token = MINIMUM

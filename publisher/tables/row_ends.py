@@ -58,12 +58,12 @@ class RowsEnd(NamedTuple):
 
 
 class _Truncation(NamedTuple):
-    """The last record of a table in system.local. at: its time (ms); 1 ms after that of the one before if the node's
-    clock was set back since, so that a later end always has a later time. position: None if the publisher's version
-    before this one has stored it.
-    """
+    """The last record of a table in system.local."""
 
+    # Its time (ms). It is 1 ms after that of the record before if the node's clock was set back since, so that a later
+    # end always has a later time.
     at: int
+    # None if the publisher's version before this one has stored it
     position: CommitLogPosition | None
 
 

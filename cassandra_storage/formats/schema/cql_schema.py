@@ -37,9 +37,11 @@ _TOKEN = re.compile(
 
 
 class _Token(NamedTuple):
-    """`word`: in lower case if it is not quoted; `text`: as written."""
+    """A token of CQL."""
 
+    # in lower case if it is not quoted
     word: str
+    # as written
     text: str
     is_quoted: bool = False
 

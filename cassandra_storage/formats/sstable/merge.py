@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.sstable.reader import Partition
 
 
-class SSTableInput(Protocol):
+class MergeInput(Protocol):
     """An SSTable, or a part of one. `first_token`: none of its partitions has a token below it; the input is not asked
     for anything before the merge has come so far.
     """
@@ -53,7 +53,7 @@ class SSTableInput(Protocol):
         ...
 
 
-_InputMarker: TypeAlias = "tuple[int, SSTableInput, Marker]"
+_InputMarker: TypeAlias = "tuple[int, MergeInput, Marker]"
 
 
 class MergePosition(NamedTuple):
@@ -75,7 +75,7 @@ class MergedPartition(NamedTuple):
 
 
 def merge_inputs(
-    table: TableMetadata, inputs: Sequence[SSTableInput], purger: Purger, after: MergePosition | None = None
+    table: TableMetadata, inputs: Sequence[MergeInput], purger: Purger, after: MergePosition | None = None
 ) -> Iterator[MergedPartition]:
     """The merged partitions, by token and key; those after `after`, and of the partition that it lies in the rows after
     it, with the partition's deletion and static row.
@@ -87,7 +87,7 @@ def merge_inputs(
 
 
 class _Merge:
-    def __init__(self, table: TableMetadata, inputs: Sequence[SSTableInput], purger: Purger) -> None:
+    def __init__(self, table: TableMetadata, inputs: Sequence[MergeInput], purger: Purger) -> None:
         columns = {name: dropped.column for name, dropped in table.dropped_columns.items()}
         columns |= {column.name: column for column in table.columns}
         self._rows = RowMerger(columns, is_counter=table.is_counter)
@@ -108,7 +108,7 @@ class _Merge:
             if merged is not None:
                 yield merged
 
-    def _groups(self) -> Iterator[tuple[int, bytes, list[tuple[SSTableInput, Partition]]]]:
+    def _groups(self) -> Iterator[tuple[int, bytes, list[tuple[MergeInput, Partition]]]]:
         """The partitions of one key that lie in several inputs, in the order of the inputs."""
         streams: dict[int, Iterator[tuple[int, Partition]]] = {}
         heads: list[Partition | None] = [None] * len(self._inputs)
@@ -135,7 +135,7 @@ class _Merge:
                 heappush(heap, (*place, True, number))
 
     def _merged(
-        self, token: int, key: bytes, group: list[tuple[SSTableInput, Partition]], after: Clustering | None = None
+        self, token: int, key: bytes, group: list[tuple[MergeInput, Partition]], after: Clustering | None = None
     ) -> MergedPartition | None:
         """None if nothing is left of it."""
         deletion, statics = LIVE, []
@@ -170,7 +170,7 @@ class _Merge:
             return None
         return _without_local_shards(row) if self._is_counter else row
 
-    def _single(self, sstable: SSTableInput, deletion: DeletionTime) -> Iterator[Unfiltered]:
+    def _single(self, sstable: MergeInput, deletion: DeletionTime) -> Iterator[Unfiltered]:
         """The content of a partition that only one input has, merged and not purged."""
         ranges = RangeMerger(deletion)
         for one in sstable.rows():
@@ -180,7 +180,7 @@ class _Merge:
                 yield from self._marker(ranges, [(0, sstable, one)])
         self._end(ranges, sstable)
 
-    def _several(self, inputs: list[SSTableInput], deletion: DeletionTime) -> Iterator[Unfiltered]:
+    def _several(self, inputs: list[MergeInput], deletion: DeletionTime) -> Iterator[Unfiltered]:
         """The content of a partition that several inputs have, merged and not purged."""
         ranges = RangeMerger(deletion)
         for rows, markers in self._places(inputs):
@@ -193,7 +193,7 @@ class _Merge:
         for sstable in inputs:
             self._end(ranges, sstable)
 
-    def _places(self, inputs: list[SSTableInput]) -> Iterator[tuple[list[Row], list[_InputMarker]]]:
+    def _places(self, inputs: list[MergeInput]) -> Iterator[tuple[list[Row], list[_InputMarker]]]:
         """Yield the rows or markers that the inputs have at each clustering or bound."""
         streams = [sstable.rows() for sstable in inputs]
         heap: list[tuple[bytes, int, Unfiltered]] = []
@@ -241,13 +241,13 @@ class _Merge:
             yield merged
 
     @staticmethod
-    def _end(ranges: RangeMerger, sstable: SSTableInput) -> None:
+    def _end(ranges: RangeMerger, sstable: MergeInput) -> None:
         try:
             ranges.end()
         except FormatError as error:
             raise sstable.error(error.reason) from None
 
-    def _purged(self, inputs: list[SSTableInput], deletion: DeletionTime) -> Iterator[Unfiltered]:
+    def _purged(self, inputs: list[MergeInput], deletion: DeletionTime) -> Iterator[Unfiltered]:
         purger, is_counter = self._purger, self._is_counter
         merged = self._single(inputs[0], deletion) if len(inputs) == 1 else self._several(inputs, deletion)
         try:
@@ -278,7 +278,7 @@ class _Merge:
                 opened = None if one.open_ is None else Marker(None, one.open_)
 
 
-def _located(error: FormatError, inputs: list[SSTableInput]) -> Exception:
+def _located(error: FormatError, inputs: list[MergeInput]) -> Exception:
     """The error of values that cannot be merged, which may lie in any of the inputs."""
     if error.segment is not None:
         return error

@@ -42,9 +42,11 @@ class Component(Protocol):
 
 
 class IndexEntry(NamedTuple):
-    """`position`: of the partition in the data. `key`: None where the index does not have it."""
+    """An entry of an index."""
 
+    # of the partition in the data
     position: int
+    # None where the index does not have it
     key: bytes | None = None
 
 

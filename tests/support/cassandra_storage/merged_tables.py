@@ -80,7 +80,7 @@ Range: TypeAlias = "tuple[Order, Order, DeletionTime]"
 
 
 class MemorySource:
-    """A sstable_merge.SSTableInput."""
+    """A sstable_merge.MergeInput."""
 
     def __init__(self, content: list[tuple[Partition, list[Unfiltered]]], first_token: int = MINIMUM) -> None:
         self.content = content
