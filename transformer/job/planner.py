@@ -44,7 +44,7 @@ class StreamPlanner:
         self._clock = clock
         self._topics = Topics(definitions.kafka)
         self._sources: dict[str, tuple[int, str]] = {}  # the number of the transformer, and the topic
-        self._without_topics: dict[str, tuple[int, str]] = {}  # likewise, with the name of the source
+        self._without_topics: dict[str, tuple[int, str]] = {}  # the same, with the name of the source
         self._streams: dict[str, Stream] = {}
         self._shapes: dict[str, TopicShape] = {}
         self._next_look = -1.0

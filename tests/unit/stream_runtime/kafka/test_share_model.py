@@ -46,7 +46,7 @@ def take_nothing_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_over_under_the_own_id(patch: pytest.MonkeyPatch) -> None:
-    """The transaction that takes partitions over fences nobody but the new owner."""
+    """The transaction that takes partitions over fences only the new owner."""
 
     def take_over(self: KafkaCommits, _owner: str, partitions: Sequence[SourcePartition]) -> None:
         found = self._offsets.stored(partitions)
