@@ -150,7 +150,7 @@ cdef Fit _write_field_cells(Writer* w, Plan plan, const Field* field, const Row*
 
 
 cdef inline void _write_field_start(Writer* w, const Type* of, int64_t missing, bint is_first) noexcept nogil:
-    """What comes before a field's value: the fields that are missing before it, and that it is there."""
+    """Write the fields that are missing before a field, and that it is there; its value follows."""
     if of.is_json:
         if not is_first:
             write_byte(w, c',')

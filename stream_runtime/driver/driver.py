@@ -61,7 +61,7 @@ class Plans(Protocol):
         ...
 
     def first_share(self, stream: str, /) -> Share:
-        """The share that stands for a stream that has only an error."""
+        """The share that stands for a stream whose shape is unknown, because of an error."""
         ...
 
     def make_task(self, plan: Any, /) -> Task:  # noqa: ANN401 - a plan of its own
@@ -211,7 +211,7 @@ class BatchDriver:
             self._logged_pending = pending
 
     def _known_shares(self, plan: Plan) -> list[Share]:
-        """The plan's shares, and one for each stream that has only an error."""
+        """The plan's shares, and one for each stream whose shape is unknown, because of an error."""
         unknown = sorted(self._planner.errors.keys() - {share.stream for share in plan.shares})
         return [*plan.shares, *map(self._planner.first_share, unknown)]
 

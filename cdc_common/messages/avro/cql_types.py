@@ -231,7 +231,11 @@ def _json(cql_type: CqlType, forms: TypeForms, *, is_key: bool) -> AvroType:
     Not as Kafka Connect's JSON in a key: PostgreSQL's `json` cannot be one.
     """
     schema: dict[str, Any] = {"type": "string"} | ({} if is_key else _CONNECT_JSON)
-    fields = {each.name: list(each.field_names) for each in all_types(cql_type) if isinstance(each, UserType)}
+    fields = {
+        user_type.name: list(user_type.field_names)
+        for user_type in all_types(cql_type)
+        if isinstance(user_type, UserType)
+    }
     return AvroType(schema | ({"jsonFields": fields} if fields else {}), json_encoder(cql_type, forms))
 
 

@@ -105,7 +105,7 @@ def _value(cql_type: CqlType, forms: TypeForms) -> Text:  # noqa: PLR0911 - one 
             return lambda value: _array(element(item) for item in marshal.vector_elements(cql_type, _not_empty(value)))
         case MapType(keys, values, _):
             key, item = _key(keys, forms), _value(values, forms)
-            return lambda value: _object((key(name), item(each)) for name, each in marshal.pairs(_not_empty(value)))
+            return lambda value: _object((key(name), item(inner)) for name, inner in marshal.pairs(_not_empty(value)))
         case TupleType(types):
             return _tuple([_value(of, forms) for of in types])
         case UserType():

@@ -58,7 +58,7 @@ def compare(
         stored: Rows = {
             key_of(columns, row, from_driver): _stored_row(columns, row)
             for row in rows
-            if static_rows == "include" or all(row[each] is not None for each in columns.key)
+            if static_rows == "include" or all(row[column] is not None for column in columns.key)
         }
         latest: Rows = {}
         for record, value in history.latest(name):

@@ -29,8 +29,8 @@ _STATE = "tests/servers/materializer/commands/test_state.py"
 _RESHARD = "tests/servers/materializer/commands/test_reshard.py"
 _DEAD_LETTERS = "tests/servers/materializer/output/test_dead_letters.py"
 _QUARANTINE = "tests/servers/publisher/test_quarantine.py"
-_REGISTRY = "tests/unit/schematizer/test_commands.py"
-_KEYS = "tests/unit/schematizer/test_secured_process.py"
+_REGISTRY = "tests/unit/schematizer/commands/test_commands.py"
+_KEYS = "tests/unit/schematizer/security/test_secured_process.py"
 _JOB_STATUS = "tests/unit/materializer/job/test_status.py"
 
 OWN: dict[str, Work] = {
@@ -211,7 +211,7 @@ MAKE: dict[str, Run | str] = {
 OTHERS: dict[str, Run] = {
     "kafka-acls.sh": Run("tests/e2e/test_rights.py", ("kafka-acls.sh",)),
     "spark-submit": Run("tests/e2e/test_spark_submit.py", ("submitted",)),
-    "curl": Run("tests/unit/schematizer/test_api.py", ("/subjects",)),
+    "curl": Run("tests/unit/schematizer/confluent/test_api.py", ("/subjects",)),
     "pip install": Run("tests/unit/dev/tools/test_wheel.py", ("wheel",)),
 }
 

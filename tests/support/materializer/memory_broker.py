@@ -19,7 +19,7 @@ PARTITION = RawPartition("raw", 0)
 
 
 class MemoryBroker:
-    """stream_runtime.exactly_once.commits.Commits, which never fences."""
+    """stream_runtime.exactly_once.commits.Commits, which fences no producer."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
