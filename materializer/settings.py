@@ -236,7 +236,7 @@ class MaterializerSettings(JobSettings):
         Maps,
         Field(
             description="Form of maps. `json`: a column that has one is JSON text. `native`: an Avro map if keys are "
-            "text, else an array of entries."
+            "text, otherwise an array of entries."
         ),
     ] = DEFAULT_FORMS.maps
     collections: Annotated[
