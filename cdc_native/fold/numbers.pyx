@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Numbers and durations as text, and the parts of JSON.
 
-Python oracle: cdc_common.messages.avro.number_texts, form_values and json_values.
+Python oracle: cdc_common.messages.avro.form_values, cdc_common.messages.avro.json_values.
 """
 from cpython.mem cimport PyMem_Free
 from libc.math cimport isinf, isnan

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The SSTables of a merge, by the partition that they stand at.
 
-Python oracle: cassandra_storage.formats.sstable.merge.Source.
+Python oracle: cassandra_storage.formats.sstable.merge.MergeInput.
 
 A scan finds the least one: few are open at a time, of a table whose SSTables lie one after the other (leveled
 compaction), too.

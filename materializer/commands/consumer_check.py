@@ -79,7 +79,7 @@ _RULES: dict[Consumer, tuple[Rule, ...]] = {
         Rule(
             "out_of_range",
             "as_is",
-            "Date32 and DateTime64 end in 2299: a later value stops the file, or is read as another one",
+            "after the year 9999 a date stops the file, and a timestamp is read as another one",
             "out_of_range=null, for those outside the years 1 to 9999",
             is_refused=False,
         ),

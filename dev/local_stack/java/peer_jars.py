@@ -23,3 +23,4 @@ DEBEZIUM_JDBC = JarSet(  # a sink of Kafka Connect, with what it expects of a wo
         "org.postgresql:postgresql:42.7.7",
     ),
 )
+SPARK_AVRO = JarSet("spark-avro-4.0.1", ("org.apache.spark:spark-avro_2.13:4.0.1",), ("org.scala-lang:scala-library",))

@@ -10,12 +10,14 @@ import pytest
 
 from cassandra_storage.formats.schema.tables import ColumnKind
 from cassandra_storage.formats.types.cql_types import parse_type
-from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal, TypeForms
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal
 from materializer.commands.consumer_check import find_limits
 from tests.support.consumers.jdbc_sink import JdbcSinks, SinkError
 from tests.support.consumers.messages import Encoded, TableMessages
 from tests.support.consumers.typed_values import (
     KEYSPACE,
+    POSTGRESQL,
+    STOPPED,
     TYPES,
     USER_TYPES,
     Typed,
@@ -61,29 +63,22 @@ def test_every_type_arrives_with_default_settings(sinks: JdbcSinks, database: st
     batches, shown = history(messages, of)
     sinks.run(database, messages.topic, batches)
     assert rows(sinks, database, messages, "id, v::text") == shown
-
-
-# What stops the sink in other forms: `check --for jdbc` says so of each.
-STOPPED: dict[str, TypeForms] = {
-    "duration": EXACT,
-    "list<decimal>": EXACT,
-    "map<int, text>": EXACT,
-    "map<text, int>": EXACT,
-    "frozen<tuple<int, text>>": EXACT,
-    "address": EXACT,
-    "list<frozen<address>>": EXACT,
-    "list<timestamp>": EXACT,
-    "list<frozen<list<int>>>": EXACT,
-}
+    assert rows(sinks, database, messages, "pg_typeof(v)::text")[0] == (POSTGRESQL[of.name],)
 
 
 @pytest.mark.parametrize("name", STOPPED)
 def test_what_stops_the_sink_is_what_the_check_says(sinks: JdbcSinks, database: str, name: str) -> None:
-    table = typed_table(f"stopped{list(STOPPED).index(name)}", BY_NAME[name])
-    messages = TableMessages(table, STOPPED[name])
+    table = typed_table(f"stopped{STOPPED.index(name)}", BY_NAME[name])
+    messages = TableMessages(table, EXACT)
     with pytest.raises(SinkError):
         sinks.run(database, messages.topic, history(messages, BY_NAME[name])[0])
-    assert any(each.is_refused for each in find_limits("jdbc", table, STOPPED[name]))
+    assert any(each.is_refused for each in find_limits("jdbc", table, EXACT))
+
+
+@pytest.mark.parametrize("name", sorted(POSTGRESQL.keys() - set(STOPPED)))
+def test_the_sink_goes_on_with_every_other_type_in_the_exact_forms(sinks: JdbcSinks, database: str, name: str) -> None:
+    messages = TableMessages(typed_table(f"exact{list(POSTGRESQL).index(name)}", BY_NAME[name]), EXACT)
+    sinks.run(database, messages.topic, history(messages, BY_NAME[name])[0])
 
 
 def test_a_decimal_of_one_column_is_numeric(sinks: JdbcSinks, database: str) -> None:

@@ -151,6 +151,70 @@ TYPES: tuple[Typed, ...] = (
 )
 
 
+POSTGRESQL = {
+    "text": "text",
+    "ascii": "text",
+    "tinyint": "smallint",
+    "smallint": "smallint",
+    "int": "integer",
+    "bigint": "bigint",
+    "boolean": "boolean",
+    "float": "real",
+    "double": "double precision",
+    "blob": "bytea",
+    "varint": "text",
+    "decimal": "text",
+    "uuid": "uuid",
+    "timeuuid": "uuid",
+    "timestamp": "timestamp without time zone",
+    "date": "date",
+    "time": "time without time zone",
+    "duration": "text",
+    "inet": "text",
+    "list<int>": "integer[]",
+    "frozen<list<text>>": "text[]",
+    "set<text>": "text[]",
+    "list<bigint>": "bigint[]",
+    "list<double>": "double precision[]",
+    "list<boolean>": "boolean[]",
+    "list<blob>": "json",
+    "list<decimal>": "text[]",
+    "list<varint>": "text[]",
+    "list<uuid>": "text[]",
+    "list<timestamp>": "json",
+    "list<date>": "date[]",
+    "list<time>": "bigint[]",
+    "list<smallint>": "integer[]",
+    "list<tinyint>": "integer[]",
+    "list<float>": "real[]",
+    "list<duration>": "text[]",
+    "list<inet>": "text[]",
+    "vector<float, 2>": "real[]",
+    "map<text, int>": "json",
+    "map<int, text>": "json",
+    "map<timestamp, decimal>": "json",
+    "frozen<tuple<int, text>>": "json",
+    "address": "json",
+    "frozen<address>": "json",
+    "list<frozen<address>>": "json",
+    "list<frozen<list<int>>>": "json",
+}
+"""The type of the column that Debezium's JDBC sink makes, in the default forms."""
+
+STOPPED = (
+    "duration",
+    "list<decimal>",
+    "map<int, text>",
+    "map<text, int>",
+    "frozen<tuple<int, text>>",
+    "address",
+    "list<frozen<address>>",
+    "list<timestamp>",
+    "list<frozen<list<int>>>",
+)
+"""The types at which the JDBC sink stops in the exact forms."""
+
+
 def column(name: str, cql_type: CqlType, kind: ColumnKind = ColumnKind.REGULAR, position: int = -1) -> ColumnMetadata:
     return ColumnMetadata(name, cql_type, kind, position)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 INT = ("integer", 4, 0, ())
 KEY = ("signed", 4, False)
+MAP = ("map_cells", 3, 0, (INT, INT))
 MESSAGE = (b"k", b"v", b"s", b"t", b"u", True)
 PLAN: dict[str, Any] = {
     "table_id": bytes(16),
@@ -34,9 +35,9 @@ PLAN: dict[str, Any] = {
     "clustering": [(4, KEY, INT)],
     "partition_key": [INT],
     "fields": [
-        (True, 0, INT, None, b"before.s", b"after.s"),
-        (False, 0, INT, 5, b"before.a", b"after.a"),
-        (False, 1, ("map_cells", 3, 0, (INT, INT)), None, b"before.m", b"after.m"),
+        (True, 0, INT, INT, None, b"before.s", b"after.s"),
+        (False, 0, INT, INT, 5, b"before.a", b"after.a"),
+        (False, 1, MAP, MAP, None, b"before.m", b"after.m"),
     ],
     "message": MESSAGE,
 }

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from fastavro import parse_schema, schemaless_reader
 
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, TypeForms
 from cdc_common.messages.tables import message_key, to_json
 from materializer.planning.change_topics import ChangeTopics
 from materializer.planning.plan import TableSchema, TopicPlan
@@ -39,7 +40,8 @@ class Published(NamedTuple):
 class Job:
     """A driver and a worker for one raw partition; `tables` are what the tables topic holds by now."""
 
-    def __init__(self) -> None:
+    def __init__(self, forms: TypeForms = EXACT) -> None:
+        self._forms = forms
         self.tables: list[TableMetadata] = [TABLE]
         self._registry = MemoryRegistry()
         self._change_topics = ChangeTopics("cdc", self._registry, lambda _topic: 1)
@@ -51,7 +53,8 @@ class Job:
             TableSchema(key[:16], key[16:], to_json(table)) for key, table in zip(keys, self.tables, strict=True)
         )
         settings = Settings()
-        topic_plan = TopicPlan(1, schemas, self._change_topics.find_or_create(schemas))
+        found = self._change_topics.find_or_create(schemas, self._forms)
+        topic_plan = TopicPlan(1, schemas, found, forms=self._forms)
         plan = BatchPlan({RAW: topic_plan}, settings.kafka, settings.materializer)
         processor = plan.processor(RAW)
         result = processor.fold(self._state, heartbeats_named(records, table_catalog(schemas)))
@@ -103,6 +106,24 @@ def test_a_renamed_key_moves_every_row_to_the_next_version_of_the_topic() -> Non
         Published(TOPIC, old, "d", {**old, "st": "st", "a": "a"}, None),
         Published(f"{TOPIC}-v2", new, "r", None, {**new, "st": "st", "a": "a"}),
     ]
+
+
+def test_partitions_with_only_static_columns_are_left_out_by_default_also_when_rows_move() -> None:
+    job = Job(DEFAULT_FORMS)
+    assert job.batch(static(1, 1, "st"), static(1, 2, "alone")) == []
+    old, new = {"k": 1, "c": 1}, {"k": 1, "d": 1}
+    assert job.batch(row(2, 1, 1, a="a")) == [Published(TOPIC, old, "c", None, {**old, "st": "st", "a": "a"})]
+    job.tables.append(replace(TABLE, clustering=(replace(TABLE.clustering[0], name="d"),)))
+    assert job.batch(HEARTBEAT) == [
+        Published(TOPIC, old, "d", {**old, "st": "st", "a": "a"}, None),
+        Published(f"{TOPIC}-v2", new, "r", None, {**new, "st": "st", "a": "a"}),
+    ]
+
+
+def test_included_they_are_rows_with_null() -> None:
+    job = Job(DEFAULT_FORMS._replace(static_rows="include"))
+    shown = {"k": 1, "st": "st"}  # and null in the others
+    assert job.batch(static(1, 1, "st")) == [Published(TOPIC, {"k": 1, "c": None}, "c", None, shown)]
 
 
 def test_a_recreated_table_with_another_key_continues_in_a_topic_of_its_own() -> None:
