@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 INT = ("integer", 4, 0, ())
 KEY = ("signed", 4, False)
+SET = ("set_cells", 2, 0, (INT,))
 MAP = ("map_cells", 3, 0, (INT, INT))
 MESSAGE = (b"k", b"v", b"s", b"t", b"u", True)
 PLAN: dict[str, Any] = {
@@ -111,17 +112,17 @@ def test_a_right_plan_and_a_right_fold() -> None:
         {"partition_key": [("list", 0, 0, ())]},
         {"partition_key": [("vector", 3, 4, ())]},
         {"partition_key": [("tuple", 0, 0, (INT,) * 1001)]},
-        {"fields": [(False, 2, INT, None, b"b", b"a")]},
-        {"fields": [(False, -1, INT, None, b"b", b"a")]},
-        {"fields": [(True, 1, INT, None, b"b", b"a")]},
-        {"fields": [(False, 0, INT, None, None, b"a")]},
-        {"fields": [(False, 0, INT, None, b"b", "a")]},
-        {"fields": [(False, 1, INT, None, b"b", b"a")]},
-        {"fields": [(False, 0, ("set_cells", 2, 0, (INT,)), None, b"b", b"a")]},
-        {"fields": [(False, 1, ("map_cells", 3, 0, ()), None, b"b", b"a")]},
-        {"fields": [(False, 1, ("field_cells", 0, 0, ()), None, b"b", b"a")]},
-        {"fields": [(False, 0, INT, None, b"b", b"a")] * 127},
-        {"fields": LongerThanItSays([(False, 0, INT, None, b"b", b"a")] * 500)},
+        {"fields": [(False, 2, INT, INT, None, b"b", b"a")]},
+        {"fields": [(False, -1, INT, INT, None, b"b", b"a")]},
+        {"fields": [(True, 1, INT, INT, None, b"b", b"a")]},
+        {"fields": [(False, 0, INT, INT, None, None, b"a")]},
+        {"fields": [(False, 0, INT, INT, None, b"b", "a")]},
+        {"fields": [(False, 1, INT, INT, None, b"b", b"a")]},
+        {"fields": [(False, 0, SET, SET, None, b"b", b"a")]},
+        {"fields": [(False, 1, ("map_cells", 3, 0, ()), INT, None, b"b", b"a")]},
+        {"fields": [(False, 1, ("field_cells", 0, 0, ()), INT, None, b"b", b"a")]},
+        {"fields": [(False, 0, INT, INT, None, b"b", b"a")] * 127},
+        {"fields": LongerThanItSays([(False, 0, INT, INT, None, b"b", b"a")] * 500)},
         {"message": (None, b"", b"", b"", b"", True)},
         {"message": (b"", b"", b"", b"", True)},
         {"message": ()},
