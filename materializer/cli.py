@@ -90,7 +90,7 @@ def check(settings: Settings, table: str, *, consumer: Any) -> None:  # noqa: AN
     """
     from materializer.commands.consumer_check import check_consumer  # noqa: PLC0415 - as above
 
-    if not check_consumer(settings, consumer, table, click.echo):
+    if check_consumer(settings, consumer, table, click.echo) is False:
         raise SystemExit(4)
 
 

@@ -81,6 +81,11 @@ OWN: dict[str, Work] = {
     "cassandra-materializer retry": Work(
         "stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)
     ),
+    "cassandra-materializer check": Work(
+        "materializer.commands.consumer_check:check_consumer",
+        "tests/unit/materializer/commands/test_consumer_check.py",
+        ('"check"', '"--for"', '"jdbc"'),
+    ),
     "cassandra-materializer rebuild": Work(
         "materializer.commands.rebuild.command:rebuild_table",
         "tests/e2e/test_rebuild.py",

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
+from click.testing import CliRunner
 
 from cassandra_storage.formats.schema.tables import ColumnKind
 from cassandra_storage.formats.types.cql_types import parse_type
+from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal
+from cdc_common.messages.tables import message_key, to_json
+from materializer.cli import main
+from materializer.commands import consumer_check
 from materializer.commands.consumer_check import CONSUMERS, Consumer, find_limits
+from materializer.planning.table_schemas import TableSchemas
+from materializer.settings import Settings
 from tests.support.consumers.typed_values import KEYSPACE, TYPES, USER_TYPES, column, table_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ALL = table_of(
     "every",
@@ -63,3 +76,26 @@ def test_flink_needs_the_row_before() -> None:
         each for each in find_limits("flink", ALL, DEFAULT_FORMS, on_large_message="without_before") if each.is_refused
     ]
     assert "without_before" in found.problem
+
+
+@pytest.mark.parametrize(("forms", "status"), [([], 0), (["types.every user_types=record"], 4)])
+def test_the_command_says_what_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, forms: list[str], status: int
+) -> None:
+    schemas = TableSchemas("cdc")
+    schemas.add([(message_key(ALL), to_json(ALL))])
+    monkeypatch.setattr(consumer_check, "read_table_schemas", lambda _kafka: schemas)
+    file = tmp_path / "cdc.toml"
+    file.write_text(f"[materializer]\ntype_forms = {json.dumps(forms)}\n")
+    command = ["check", "--for", "jdbc", "types.every", "--config", str(file)]
+    found = CliRunner().invoke(main, command)
+    assert found.exit_code == status, found.output
+    assert ("a record stops the sink's task. Helps: user_types=json." in found.output) == bool(status)
+    assert found.output.splitlines()[-1].startswith("jdbc takes " + ("not all" if status else "all"))
+
+
+def test_an_unknown_table_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer_check, "read_table_schemas", lambda _kafka: TableSchemas("cdc"))
+    with pytest.raises(CdcError) as error:
+        consumer_check.check_consumer(Settings(), "jdbc", "shop.orders", print)
+    assert error.value.code is Code.SCHEMA_UNKNOWN
