@@ -27,13 +27,14 @@ Sent: TypeAlias = list[tuple[int, bytes, bytes]]
 
 
 class AllPublished:
-    """A NodeSchema, as split_into_messages uses it, that publishes each table everywhere."""
+    """A NodeSchema, as split_into_messages uses it, that publishes each table everywhere. It is its own parts."""
 
     ignored: frozenset[bytes] = frozenset()
     excluded: frozenset[bytes] = frozenset()
     filler_ids: frozenset[bytes] = frozenset()
 
     def __init__(self, known: Mapping[bytes, TableMetadata]) -> None:
+        self.as_written = self.roles = self.switches = self
         self.tables = known
         self.published = {
             table_id: PublishedTable(table, table_id, tables.digest(tables.canonical(table)))
