@@ -6,6 +6,7 @@ gets a new version of the topic. The registry remembers which schema belongs to 
 
 from __future__ import annotations
 
+import time
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -98,12 +99,18 @@ def misread_topics(avros: Sequence[AvroSchemas], former: Sequence[ChangeTopic | 
 class ChangeTopics:
     """Finds change topics in the registry. Registers schemas and creates topics only for new schemas."""
 
-    def __init__(self, prefix: str, registry: Registry, make_topic: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        registry: Registry,
+        make_topic: Callable[[str], int],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._prefix = prefix
         self._registry = registry
         self._make_topic = make_topic
         self._known: dict[tuple[str, str], ChangeTopic] = {}
-        self._subjects = KnownSubjects(prefix, registry)
+        self._subjects = KnownSubjects(prefix, registry, clock)
 
     def check_reachable(self) -> None:
         """Raise CdcError if the registry does not answer."""
@@ -119,17 +126,16 @@ class ChangeTopics:
         or REGISTRY_REFUSED, or FORM_CHANGED if the table's topic has other forms.
         """
         avros = avro_schemas_of(self._prefix, schemas, forms)
-        self._check_forms(avros)
+        is_checked = (schema_text(avros[-1].key), schema_text(avros[-1].value)) in self._known
         known = self._find_each(avros, frozenset())
+        if not is_checked:
+            self._check_forms(avros, known[-1])
         return self._find_each(avros, new_schemas(schemas, known))
 
-    def _check_forms(self, avros: Sequence[AvroSchemas]) -> None:
-        """Compare the forms with those of the table's topic, unless it is known to have the newest schema."""
-        newest = avros[-1]
-        if (schema_text(newest.key), schema_text(newest.value)) in self._known:
-            return
-        names = list(takewhile(lambda topic: self._registry.has(f"{topic}-key"), self._topic_names(newest.table)))
-        if names:
+    def _check_forms(self, avros: Sequence[AvroSchemas], newest: ChangeTopic | None) -> None:
+        """Compare the forms with those of the table's last topic, unless that has the newest schema."""
+        names = list(takewhile(lambda topic: self._subjects.has(f"{topic}-key"), self._topic_names(avros[-1].table)))
+        if names and (newest is None or newest.name != names[-1]):
             check_forms(self._registry, names[-1], avros)
 
     def _find_each(self, avros: Sequence[AvroSchemas], new: Collection[int]) -> tuple[ChangeTopic | None, ...]:

@@ -5,7 +5,6 @@ A restart looks up all tables. Asked one by one, each table would cost two reque
 
 from __future__ import annotations
 
-import time
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -15,16 +14,16 @@ if TYPE_CHECKING:
     from materializer.planning.change_topics import Registry
 
 _MANY = 20  # questions within the pause
-_PAUSE_SECONDS = 5.0
+_PAUSE_SECONDS = 15.0
 _VALID_SECONDS = 30.0
 
 
 class KnownSubjects:
     """A list of all subjects answers for a short time. Only this job registers under the prefix: what it has registered
-    since then is `added`. Threads may ask. CdcError as the registry's.
+    since then is `added`. Threads may ask. clock: in seconds. CdcError as the registry's.
     """
 
-    def __init__(self, prefix: str, registry: Registry, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, prefix: str, registry: Registry, clock: Callable[[], float]) -> None:
         self._prefix = f"{prefix}."
         self._registry = registry
         self._clock = clock

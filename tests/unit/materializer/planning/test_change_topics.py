@@ -10,6 +10,7 @@ from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.marshal import NativeType, UserType
 from cdc_common.messages.tables import message_key, to_json
 from materializer.planning.change_topics import ChangeTopics
+from materializer.planning.known_subjects import KnownSubjects
 from materializer.planning.plan import TableSchema
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.raw_builder import INT, TABLE, column
@@ -154,9 +155,24 @@ def test_what_is_registered_after_the_list_is_found() -> None:
     assert registry.listed == 1
 
 
+def test_a_list_is_used_for_a_short_time() -> None:
+    registry = CountingRegistry()
+    seconds = [100.0]
+    subjects = KnownSubjects("cdc", registry, lambda: seconds[0])
+    assert not any(subjects.has("cdc.shop.orders-key") for _ in range(100))
+    assert (registry.asked, registry.listed) == (20, 1)
+    registry.register("cdc.shop.orders-key", {})
+    assert not subjects.has("cdc.shop.orders-key")
+    seconds[0] += 30
+    assert subjects.has("cdc.shop.orders-key")
+    assert (registry.asked, registry.listed) == (21, 1)
+
+
 def find_each(registry: MemoryRegistry, tables: Sequence[TableMetadata]) -> list[str | None]:
-    """The change topic of each schema, by one driver, which gets to know the schemas of a table one after the other."""
-    finder = ChangeTopics("cdc", registry, lambda _topic: 3)
+    """The change topic of each schema, by one driver, which gets to know the schemas of a table one after the other, in
+    no time.
+    """
+    finder = ChangeTopics("cdc", registry, lambda _topic: 3, lambda: 100.0)
     known: dict[str, list[TableSchema]] = {}
     found = []
     for table in tables:
