@@ -55,7 +55,12 @@ class Rule(NamedTuple):
 
 _RULES: dict[Consumer, tuple[Rule, ...]] = {
     "jdbc": (
-        Rule("decimals", "exact", "becomes a double, which rounds", "decimals=string, or decimal(p,s) for the column"),
+        Rule(
+            "decimals",
+            "exact",
+            "becomes a double, which rounds; a number of many digits stops the task",
+            "decimals=string, or decimal(p,s) for the column",
+        ),
         Rule("varints", "bytes", "becomes two's complement in a bytea", "varints=string", is_refused=False),
         Rule("durations", "record", _RECORD_STOPS, "durations=text"),
         Rule("user_types", "record", _RECORD_STOPS, "user_types=json"),

@@ -75,6 +75,7 @@ def test_what_stops_the_sink_is_what_the_check_says(sinks: JdbcSinks, database: 
     assert any(each.is_refused for each in find_limits("jdbc", table, EXACT))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", sorted(POSTGRESQL.keys() - set(STOPPED)))
 def test_the_sink_goes_on_with_every_other_type_in_the_exact_forms(sinks: JdbcSinks, database: str, name: str) -> None:
     messages = TableMessages(typed_table(f"exact{list(POSTGRESQL).index(name)}", BY_NAME[name]), EXACT)

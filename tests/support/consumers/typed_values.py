@@ -202,6 +202,7 @@ POSTGRESQL = {
 """The type of the column that Debezium's JDBC sink makes, in the default forms."""
 
 STOPPED = (
+    "decimal",
     "duration",
     "list<decimal>",
     "map<int, text>",
@@ -211,6 +212,9 @@ STOPPED = (
     "list<frozen<address>>",
     "list<timestamp>",
     "list<frozen<list<int>>>",
+    "frozen<address>",
+    "list<duration>",
+    "map<timestamp, decimal>",
 )
 """The types at which the JDBC sink stops in the exact forms."""
 
