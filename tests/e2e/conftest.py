@@ -27,13 +27,18 @@ if TYPE_CHECKING:
     from tests.support.e2e.evolution import MakeTable
 
 
+_FORMS = (
+    "script_static_columns.accounts static_rows=leave_out",
+    "evolution.types user_types=record",
+)
+
 # Purging is soon only where gc_grace_seconds is, too.
 SETTINGS: dict[str, Setting] = {
     "publisher.heartbeat_seconds": 2,
     "materializer.purge_margin_seconds": 1,
     "materializer.stalled_publisher_seconds": 20,
     "materializer.truncate_seconds": 3,
-    "materializer.type_forms": "script_static_columns.accounts static_rows=leave_out",
+    "materializer.type_forms": ", ".join(_FORMS),
 }
 
 

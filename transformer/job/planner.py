@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import structlog
@@ -42,7 +43,6 @@ class StreamPlanner:
         self._definitions = definitions
         self._catalogue = catalogue
         self._clock = clock
-        self._topics = Topics(definitions.kafka)
         self._sources: dict[str, tuple[int, str]] = {}  # the number of the transformer, and the topic
         self._without_topics: dict[str, tuple[int, str]] = {}  # the same, with the name of the source
         self._streams: dict[str, Stream] = {}
@@ -51,6 +51,11 @@ class StreamPlanner:
         self._stale: set[str] = set()  # streams whose topics may have another shape by now
         self._waits: set[str] = set()
         self._away_since: dict[str, float] = {}  # topics that were there, and cannot be described now
+
+    @cached_property
+    def _topics(self) -> Topics:
+        """Made when it is needed: a check of steps asks the registry alone."""
+        return Topics(self._definitions.kafka)
 
     @property
     def pending(self) -> set[str]:

@@ -68,7 +68,7 @@ def test_each_message_is_published_once(run: Run, capsys: pytest.CaptureFixture[
     before = read_positions(settings, partitions)
     reshard_state(settings, "shop.orders", dry_run=True)
     assert read_positions(settings, partitions) == before
-    said = capsys.readouterr().out.splitlines()
+    said = [line for line in capsys.readouterr().out.splitlines() if "[warning" not in line]
     assert said[0].endswith("the state has 2 partitions, the topic has 5")
     assert "messages are not where 2 partitions would place them" in said[1]
     assert len(said) == 2 + PARTITIONS

@@ -26,7 +26,7 @@ _NAN = {"float": "7fc00000", "double": "7ff8000000000000"}
 def decimal(text: str) -> dict[str, Any]:
     sign, digits, exponent = decimal_of(text).as_tuple()
     assert isinstance(exponent, int)
-    unscaled = int(decimal_of("".join(map(str, digits))).scaleb(0)) * (-1 if sign else 1)
+    unscaled = int(decimal_of("".join(map(str, digits)))) * (-1 if sign else 1)
     return {"value": varint(unscaled), "scale": -exponent}
 
 
