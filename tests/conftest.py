@@ -18,8 +18,8 @@ from dev.local_stack.java.runtime import installed_jre, pypi_is_forced, system_j
 from dev.local_stack.servers import spark_classes
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 from dev.local_stack.servers.s3 import ENVIRONMENT
-from tests.examples import DEFAULT, IS_EXHAUSTIVE
 from tests.scheduling import Scheduling
+from tests.support.examples import DEFAULT, IS_EXHAUSTIVE
 
 if TYPE_CHECKING:
     from xdist.remote import Producer

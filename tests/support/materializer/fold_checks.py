@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cdc_common.messages.raw import LogKind, decode
 from cdc_common.messages.snapshots import HOST_STATES
 from materializer.rows.settings import FoldSettings
-from tests.examples import examples
+from tests.support.examples import examples
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_run import FoldRun, events, in_any_order
 from tests.support.materializer.raw_builder import as_image, raw_record, snapshot_step

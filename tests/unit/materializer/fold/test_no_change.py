@@ -18,7 +18,7 @@ from cassandra_storage.formats.schema.tables import ColumnKind
 from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, UserType
 from dev.verify.oracle.type_values import POINT, TypeValues
 from materializer.rows.settings import FoldSettings
-from tests.examples import examples
+from tests.support.examples import examples
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TABLE, TableWriter, as_image, column, int_bytes, raw_record
 from tests.support.materializer.respelled import respelled

@@ -22,7 +22,7 @@ from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.checkpoints import CheckpointStore, Manifest, RetentionSettings
 from stream_runtime.state.object_store import MissingFileError, ObjectEntry
 from stream_runtime.state.versions import NOTHING, next_version, plan_restore, sequence
-from tests.examples import IS_EXHAUSTIVE
+from tests.support.examples import IS_EXHAUSTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
