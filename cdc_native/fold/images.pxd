@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 from cdc_native.formats.buffers cimport Bytes, Writer
 from cdc_native.fold.plan cimport Field, Plan
 from cdc_native.formats.rows cimport Cell, Row
-from cdc_native.fold.values cimport Type
+from cdc_native.fold.types cimport Type
 
 
 # What SELECT shows at the second `now`: a regular row, or NULL for the row of a partition that has only statics; with

@@ -13,16 +13,14 @@ from cdc_native.fold.plan cimport Field, Plan
 from cdc_native.formats.rows cimport Cell, Column, Row, Shape, is_live, is_present, is_row_live
 from cdc_native.formats.texts cimport write_uuid
 from cdc_native.fold.numbers cimport put_size_before
+from cdc_native.fold.types cimport Type, is_field, written_type
 from cdc_native.fold.values cimport (
     FITS,
     IS_EMPTY,
     NOT_MINE,
     Fit,
-    Type,
-    is_field,
     write_key_text,
     write_value,
-    written_type,
 )
 
 cdef enum:

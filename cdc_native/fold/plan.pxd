@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from cdc_native.formats.keys cimport KeyType
 from cdc_native.formats.rows cimport MOST_CLUSTERINGS, MOST_COLUMNS, Columns, Shape
-from cdc_native.fold.values cimport Type, Types
+from cdc_native.fold.types cimport Type, Types
 
 cdef enum:
     MOST_KEYS = 16

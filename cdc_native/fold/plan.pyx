@@ -9,7 +9,7 @@ from libc.stdint cimport uint64_t
 from cdc_native.formats.buffers cimport Bytes, Cursor, read_unsigned_vint, take
 from cdc_native.formats.keys cimport set_key_type
 from cdc_native.formats.rows cimport MOST_CLUSTERINGS, MOST_COLUMNS, Columns, Shape
-from cdc_native.fold.values cimport Type, add_type, free_types, is_of_cells, written_type
+from cdc_native.fold.types cimport Type, add_type, free_types, is_of_cells, written_type
 
 cdef enum:
     _MOST_LISTS = 1024

@@ -6,7 +6,7 @@ Python oracle: cdc_common.messages.avro.cql_values, cassandra_storage.formats.ty
 The values get the one form of all that are shown alike (materializer.rows.shown_forms).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from cdc_native.formats.buffers cimport (
@@ -36,147 +36,40 @@ from cdc_native.fold.numbers cimport (
     write_rescaled,
     write_text,
 )
+from cdc_native.fold.types cimport (
+    BOOLEAN,
+    BYTES,
+    CELLS_OF_LIST,
+    DATE,
+    DECIMAL,
+    DECIMAL_FIXED,
+    DECIMAL_TEXT,
+    DURATION,
+    DURATION_NANOS,
+    DURATION_TEXT,
+    FLOATING,
+    INET,
+    INTEGER,
+    JSON,
+    LIST,
+    MAP,
+    OBJECT,
+    TEXT,
+    TUPLE,
+    UUID,
+    VARINT,
+    VARINT_DECIMAL,
+    VARINT_FIXED,
+    VARINT_TEXT,
+    VECTOR,
+    Type,
+    Types,
+    add_type,
+    free_types,
+    is_text,
+)
 from cdc_native.formats.keys cimport compare_bytes
 from cdc_native.formats.texts cimport is_ascii, is_utf8, write_ipv4, write_ipv6, write_uuid
-
-cdef enum Kind:
-    BYTES
-    TEXT
-    ASCII
-    INTEGER
-    FLOATING
-    DATE
-    BOOLEAN
-    UUID
-    VARINT
-    DECIMAL
-    INET
-    DURATION
-    VARINT_TEXT
-    VARINT_DECIMAL
-    VARINT_FIXED
-    DECIMAL_TEXT
-    DECIMAL_DOUBLE
-    DECIMAL_FIXED
-    DURATION_TEXT
-    DURATION_NANOS
-    JSON
-    LIST
-    MAP
-    TUPLE
-    VECTOR
-    OBJECT
-    CELLS_OF_LIST
-    CELLS_OF_SET
-    CELLS_OF_MAP
-    CELLS_OF_FIELDS
-    CELLS_OF_OBJECT
-
-cdef dict _KINDS = {
-    "bytes": BYTES, "text": TEXT, "ascii": ASCII, "integer": INTEGER, "floating": FLOATING, "date": DATE,
-    "boolean": BOOLEAN, "uuid": UUID, "varint": VARINT, "decimal": DECIMAL, "inet": INET, "duration": DURATION,
-    "list": LIST, "map": MAP, "tuple": TUPLE, "vector": VECTOR, "list_cells": CELLS_OF_LIST, "set_cells": CELLS_OF_SET,
-    "map_cells": CELLS_OF_MAP, "field_cells": CELLS_OF_FIELDS, "varint_text": VARINT_TEXT,
-    "varint_decimal": VARINT_DECIMAL, "varint_fixed": VARINT_FIXED, "decimal_text": DECIMAL_TEXT,
-    "decimal_double": DECIMAL_DOUBLE, "decimal_fixed": DECIMAL_FIXED, "duration_text": DURATION_TEXT,
-    "duration_nanos": DURATION_NANOS, "json": JSON, "object": OBJECT, "object_cells": CELLS_OF_OBJECT,
-}
-cdef int _MOST = 1000  # types of one table
-
-# The bytes of a value, and how many types are within one, on which the writers rely.
-cdef dict _SIZES = {"integer": range(1, 9), "floating": (4, 8), "date": (4,), "boolean": (1,), "uuid": (16,)}
-cdef dict _COUNTS = {"list": 1, "vector": 1, "list_cells": 1, "set_cells": 1, "map": 2, "map_cells": 2, "json": 1}
-
-
-cdef int add_type(Types* types, object form) except -1:
-    """The index of the type in `types`; `form` is (kind, size, fixed, forms within it), of an object also the labels of
-    its fields. ValueError for too many.
-    """
-    cdef int at = _make_room(types, 1)
-    _fill(types, at, form)
-    return at
-
-
-cdef int _make_room(Types* types, Py_ssize_t count) except -1:
-    cdef int at = types.count, i
-    cdef void* data
-    if count > _MOST - at:
-        raise ValueError("a table of too many types")
-    if at + count > types.capacity:
-        data = realloc(types.types, <size_t>(2 * (at + count)) * sizeof(Type))
-        if data == NULL:
-            raise MemoryError
-        types.types = <Type*>data
-        types.capacity = <int>(2 * (at + count))
-    types.count += <int>count
-    for i in range(at, types.count):
-        types.types[i].label, types.types[i].label_size, types.types[i].is_json = NULL, 0, False
-    return at
-
-
-cdef int _fill(Types* types, int at, object form) except -1:
-    cdef int first, i
-    kind, size, fixed, inner, *labels = form
-    if size not in _SIZES.get(kind, (size,)) or len(inner) != _COUNTS.get(kind, len(inner)):
-        raise ValueError(f"{size} bytes of the kind {kind}, with {len(inner)} types")
-    if kind.endswith("_cells") and fixed != (kind in ("field_cells", "object_cells")):
-        raise ValueError(f"the kind {kind} with {fixed}")
-    first = _make_room(types, len(inner))
-    types.types[at].kind = _KINDS[kind]
-    types.types[at].size = size
-    types.types[at].fixed = fixed
-    types.types[at].first = first
-    types.types[at].count = len(inner)
-    is_json = kind == "json" or types.types[at].is_json
-    if kind.startswith("object") != bool(labels) or (labels and len(labels[0]) != len(inner)):
-        raise ValueError(f"the kind {kind} with the labels {labels}")
-    if kind.startswith("object") and not is_json:
-        raise ValueError("an object that is not within JSON")
-    types.types[at].is_json = is_json and kind != "json"
-    for i, part in enumerate(inner):
-        types.types[first + i].is_json = is_json
-        if labels:
-            _set_label(&types.types[first + i], labels[0][i])
-        _fill(types, first + i, part)
-    types.types[at].has_forms = _has_forms(types, &types.types[at])
-    return 0
-
-
-cdef int _set_label(Type* t, bytes label) except -1:
-    t.label = <uint8_t*>malloc(len(label) or 1)
-    if t.label == NULL:
-        raise MemoryError
-    memcpy(t.label, <const char*>label, len(label))
-    t.label_size = len(label)
-    return 0
-
-
-cdef bint _has_forms(const Types* types, const Type* t) noexcept:
-    """Whether values.pyx writes some values of the type alike whose bytes differ."""
-    cdef int i
-    if t.kind == BOOLEAN or t.kind == DURATION or t.kind == TUPLE or (t.kind == VECTOR and t.fixed < 0):
-        return True
-    if t.kind == VARINT or t.kind == DECIMAL:
-        return not t.fixed
-    if t.kind == MAP and _is_text(&types.types[t.first]):
-        return True
-    for i in range(t.count):
-        if types.types[t.first + i].has_forms:
-            return True
-    return False
-
-
-cdef inline bint _is_text(const Type* t) noexcept nogil:
-    return t.kind == TEXT or t.kind == ASCII
-
-
-cdef void free_types(Types* types) noexcept:
-    cdef int i
-    for i in range(types.count):
-        free(types.types[i].label)
-    free(types.types)
-    types.types = NULL
-    types.count = types.capacity = 0
 
 
 cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil:
@@ -190,7 +83,7 @@ cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, u
         fit = write_value(w, types, &types[t.first], value, size)
         put_size_before(w, start)
         return fit
-    if _is_text(t):
+    if is_text(t):
         if not (is_utf8(value, size) if t.kind == TEXT else is_ascii(value, size)):
             return IS_UNREADABLE
         _write_sized(w, value, size)
@@ -304,7 +197,7 @@ cdef Fit _write_json(Writer* w, const Type* types, const Type* t, Bytes value, u
     """The JSON text of a value of a type that is not one of cells."""
     cdef size_t start = w.size
     cdef Fit fit
-    if _is_text(t):
+    if is_text(t):
         if not (is_utf8(value, size) if t.kind == TEXT else is_ascii(value, size)):
             return IS_UNREADABLE
         write_json_string(w, value, size)
@@ -369,11 +262,6 @@ cdef Fit write_key_text(Writer* w, const Type* types, const Type* t, Bytes value
         quote_text(w, start)
     write_byte(w, c':')
     return FITS
-
-
-cdef const Type* written_type(const Type* types, const Type* t) noexcept nogil:
-    """The type itself, or the one whose values a JSON text has."""
-    return &types[t.first] if t.kind == JSON else t
 
 
 cdef inline void _write_sized(Writer* w, Bytes value, uint64_t size) noexcept nogil:
@@ -464,7 +352,7 @@ cdef Fit _write_elements(Writer* w, const Type* types, const Type* t, Bytes valu
     cdef int64_t count, i, length, key_size = -1
     cdef int per = t.count, j
     cdef uint64_t at = 4
-    cdef bint has_order = t.kind == LIST or not _is_text(&types[t.first])
+    cdef bint has_order = t.kind == LIST or not is_text(&types[t.first])
     cdef bint rises = True
     cdef Bytes key = NULL
     cdef Fit fit
@@ -623,19 +511,6 @@ cdef Fit _write_vector(Writer* w, const Type* types, const Type* t, Bytes value,
         at += length
     _end(w, t)
     return FITS
-
-
-cdef bint is_of_cells(const Type* t) noexcept nogil:
-    """Whether it is the type of a column whose elements are cells of their own."""
-    return t.kind >= CELLS_OF_LIST
-
-
-cdef bint is_field(const Type* t, Bytes path, uint64_t size, int64_t* place) noexcept nogil:
-    """The place that a path of a multi-cell user type names."""
-    if size != 2:
-        return False
-    place[0] = path[0] << 8 | path[1]
-    return place[0] < t.count
 
 
 def encode(form: tuple, value: bytes) -> bytes | int:
