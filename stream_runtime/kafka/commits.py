@@ -139,10 +139,9 @@ class KafkaCommits:
         return {partition: self._named(partition, stored) for partition, stored in offsets.items()}
 
     def _named(self, partition: SourcePartition, stored: StoredOffset) -> StoredOffset:
-        fields = _fields(stored.metadata)
-        known = fields.get(_OWNER, str(partition))
-        if known == self._share.id:
+        if owner_of(partition, stored) == self._share.id:
             return stored
+        fields = _fields(stored.metadata)
         fields.pop(_OWNER, None)
         if self._share.id != str(partition):
             fields[_OWNER] = self._share.id
