@@ -86,10 +86,13 @@ class Unread(Protocol):
 class UnreadKafka:
     """Answers the questions of LagWatch. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED."""
 
-    def __init__(self, settings: KafkaSettings, group: str, faults: Faults = NEUTRAL_FAULTS) -> None:
+    def __init__(
+        self, settings: KafkaSettings, group: str, faults: Faults = NEUTRAL_FAULTS, topics: Topics | None = None
+    ) -> None:
+        """topics: to ask, where several groups share a client."""
         self._settings = settings
         self._group = group
-        self._topics = Topics(settings)
+        self._topics = Topics(settings) if topics is None else topics
         self._positions = GroupPositions(settings, group, faults, stable=False)
 
     def positions(self, partitions: Sequence[SourcePartition]) -> Mapping[SourcePartition, Committed | CdcError | None]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stream_runtime.exactly_once.commits import StoredOffset
+    from stream_runtime.kafka import Topics
     from stream_runtime.records import SourcePartition
     from transformer.records import Definitions
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 class UnreadMessages(UnreadKafka):
     """The messages that one transformer has not transformed yet."""
 
-    def __init__(self, definitions: Definitions, transformer: str) -> None:
-        """transformer: its name."""
-        super().__init__(definitions.kafka, definitions.group_of(transformer))
+    def __init__(self, definitions: Definitions, topics: Topics, transformer: str) -> None:
+        """topics: those of all transformers share it. transformer: its name."""
+        super().__init__(definitions.kafka, definitions.group_of(transformer), topics=topics)
 
     def positions(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, StoredOffset | None]:
         """The committed offsets, also of topics that were recreated since."""

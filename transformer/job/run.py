@@ -12,6 +12,7 @@ from stream_runtime.driver.lag_watch import LagWatch
 from stream_runtime.driver.operations import job_operations
 from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
+from stream_runtime.kafka import Topics
 from transformer.catalogue import open_catalogue
 from transformer.definition_file import load_transformers
 from transformer.faults import STREAM_FAULTS
@@ -33,7 +34,7 @@ def run_transformers(settings: Settings, file: Path) -> None:
     definitions = definitions_of(settings, file)
     own = definitions.settings
     stopped = StoppedShares()
-    lags = LagWatch(partial(UnreadMessages, definitions), stopped.all)
+    lags = LagWatch(partial(UnreadMessages, definitions, Topics(definitions.kafka)), stopped.all)
     status = TransformStatus(own.group_id, stopped, lags)
     with (
         stop_signals(stop),
