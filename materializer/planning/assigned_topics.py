@@ -109,22 +109,22 @@ class AssignedTopics:
         schemas: Sequence[TableSchema],
         cached: Mapping[SchemaKey, ChangeTopic],
     ) -> list[ChangeTopic | None]:
-        if not cached:
-            self._check_forms(newest, avros)
-        known = [
-            cached.get((each.table_id, each.digest)) or self._look_up(newest, avro, (each.table_id, each.digest))
-            for each, avro in zip(schemas, avros, strict=True)
-        ]
+        keys = [(schema.table_id, schema.digest) for schema in schemas]
+        is_to_look_up = not all(key in cached or key in self._unregistered for key in keys)
+        topics = self._topics_of(newest) if is_to_look_up or not cached else []
+        if topics and not cached:
+            check_forms(self._registry, topics[-1], avros)
+        known = [cached.get(key) or self._look_up(topics, avro, key) for key, avro in zip(keys, avros, strict=True)]
         new = new_schemas(schemas, known)
         found: list[ChangeTopic | None] = []
         for place, topic in enumerate([*known[:-1], None]):  # the newest is asked for each time
             found.append(self._ask(newest, avros, found) if topic is None and place in new else topic)
         return found
 
-    def _check_forms(self, newest: TableMetadata, avros: Sequence[AvroSchemas]) -> None:
-        namespace = f"{self._prefix}.{newest.keyspace}"
-        for topic in self._assigner.assigned_topics(namespace, newest.name, is_fresh=True)[-1:]:
-            check_forms(self._registry, topic.name, avros)
+    def _topics_of(self, table: TableMetadata) -> list[str]:
+        """The names of the topics that the table's schemas are assigned to, the oldest first."""
+        namespace = f"{self._prefix}.{table.keyspace}"
+        return [topic.name for topic in self._assigner.assigned_topics(namespace, table.name, is_fresh=True)]
 
     def _ask(
         self, newest: TableMetadata, avros: Sequence[AvroSchemas], former: Sequence[ChangeTopic | None]
@@ -145,16 +145,15 @@ class AssignedTopics:
     def _register(self, namespace: str, source: str, avro: AvroSchemas) -> Registration:
         return self._assigner.register(namespace, "avro", avro.value, source=source, key=avro.key)
 
-    def _look_up(self, newest: TableMetadata, avro: AvroSchemas, key: SchemaKey) -> ChangeTopic | None:
-        """The topics where an older schema was registered, the latest one first."""
+    def _look_up(self, topics: Sequence[str], avro: AvroSchemas, key: SchemaKey) -> ChangeTopic | None:
+        """The last of the table's topics in which an older schema was registered."""
         if key in self._unregistered:
             return None
-        namespace = f"{self._prefix}.{newest.keyspace}"
-        for topic in reversed(self._assigner.assigned_topics(namespace, newest.name, is_fresh=True)):
-            key_id = self._registry.lookup(f"{topic.name}-key", avro.key)
-            value_id = None if key_id is None else self._registry.lookup(f"{topic.name}-value", avro.value)
+        for topic in reversed(topics):
+            key_id = self._registry.lookup(f"{topic}-key", avro.key)
+            value_id = None if key_id is None else self._registry.lookup(f"{topic}-value", avro.value)
             if key_id is not None and value_id is not None:
-                return ChangeTopic(topic.name, self._make_topic(topic.name), key_id, value_id)
+                return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
         self._unregistered.add(key)
         return None
 
