@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import click
-
-from dev.tools.words import ROOT, RULES, Finding, project_files
+from dev.tools.words import RULES, Finding, print_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,18 +67,7 @@ class NameList:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     paths = sys.argv[1:] if arguments is None else arguments
-    names = NameList.read()
-    found = [
-        finding
-        for path in paths or project_files()
-        if names.checks(path)
-        for finding in names.findings(path, (ROOT / path).read_text(encoding="utf-8"))
-    ]
-    for finding in found:
-        click.echo(finding)
-    if found:
-        click.echo(f"{len(found)} found. The names and what to write: [names] in {RULES.relative_to(ROOT)}", err=True)
-    return 1 if found else 0
+    return print_findings(NameList.read(), paths, "The names and what to write: [names] in")
 
 
 if __name__ == "__main__":

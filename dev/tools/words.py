@@ -12,7 +12,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import click
 
@@ -183,20 +183,31 @@ def project_files() -> list[str]:
     return [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    names = sys.argv[1:] if arguments is None else arguments
-    words = WordList.read()
+class FileCheck(Protocol):
+    """A check of the project's files, one by one."""
+
+    def checks(self, path: str) -> bool: ...
+    def findings(self, path: str, text: str) -> list[Finding]: ...
+
+
+def print_findings(check: FileCheck, paths: Sequence[str], hint: str) -> int:
+    """Print what a check finds in the files, all of the project's if none is named. Returns the exit status."""
     found = [
         finding
-        for path in names or project_files()
-        if words.checks(path)
-        for finding in words.findings(path, (ROOT / path).read_text(encoding="utf-8"))
+        for path in paths or project_files()
+        if check.checks(path)
+        for finding in check.findings(path, (ROOT / path).read_text(encoding="utf-8"))
     ]
     for finding in found:
         click.echo(finding)
     if found:
-        click.echo(f"{len(found)} found. The words and what to write: {RULES.relative_to(ROOT)}", err=True)
+        click.echo(f"{len(found)} found. {hint} {RULES.relative_to(ROOT)}", err=True)
     return 1 if found else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    paths = sys.argv[1:] if arguments is None else arguments
+    return print_findings(WordList.read(), paths, "The words and what to write:")
 
 
 if __name__ == "__main__":
