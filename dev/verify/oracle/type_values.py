@@ -23,6 +23,7 @@ from cassandra_storage.formats.types.marshal import (
     VectorType,
     fixed_length,
 )
+from dev.verify.model.values import varint_bytes
 
 KEYSPACE = "ks"
 USER_TYPES = {
@@ -93,18 +94,13 @@ def _odd_nan(layout: str) -> bytes:
 
 
 def _varint(rng: random.Random) -> bytes:
-    return _shortest(_number(rng, rng.choice((8, 64, 72, 600, 2000))))
-
-
-def _shortest(number: int) -> bytes:
-    """The bytes of a number as Java's BigInteger has them."""
-    return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
+    return varint_bytes(_number(rng, rng.choice((8, 64, 72, 600, 2000))))
 
 
 def _decimal(rng: random.Random) -> bytes:
     unscaled: int = _number(rng, rng.choice((8, 16, 64, 300))) * 10 ** rng.randint(0, 4)
     scale = rng.choice((rng.randint(-4, 6), rng.randint(-300, 300), _number(rng, 32)))
-    return scale.to_bytes(4, "big", signed=True) + _shortest(unscaled)
+    return scale.to_bytes(4, "big", signed=True) + varint_bytes(unscaled)
 
 
 def _uuid(rng: random.Random) -> bytes:
