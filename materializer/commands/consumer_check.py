@@ -44,7 +44,7 @@ class Finding(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What a consumer makes of a kind of type (`kind`) whose setting has a value."""
+    """A limit of a consumer for a kind of type (`kind`) whose setting has this value."""
 
     kind: str
     value: str
@@ -116,10 +116,10 @@ def check_consumer(settings: Settings, consumer: Consumer, table: str, say: Call
     metadata = from_json(schemas[-1].json)
     forms = table_forms(settings.materializer, metadata)
     found = list(find_limits(consumer, metadata, forms, on_large_message=settings.materializer.on_large_message))
-    for each in sorted(found, key=lambda finding: not finding.is_refused):
-        place = f"column {quoted_if_needed(each.column)}" if each.column else "the table"
-        say(f"{'not taken' if each.is_refused else 'limited'}: {place}: {each.problem}. Helps: {each.fix}.")
-    is_taken = not any(each.is_refused for each in found)
+    for finding in sorted(found, key=lambda finding: not finding.is_refused):
+        place = f"column {quoted_if_needed(finding.column)}" if finding.column else "the table"
+        say(f"{'not taken' if finding.is_refused else 'limited'}: {place}: {finding.problem}. Helps: {finding.fix}.")
+    is_taken = not any(finding.is_refused for finding in found)
     say(f"{consumer} takes {'all columns' if is_taken else 'not all columns'} of {table}.")
     return is_taken
 
@@ -127,7 +127,7 @@ def check_consumer(settings: Settings, consumer: Consumer, table: str, say: Call
 def find_limits(
     consumer: Consumer, table: TableMetadata, forms: TypeForms, *, on_large_message: str = "stop"
 ) -> Iterator[Finding]:
-    """What a consumer does not take of a table in these forms, or takes with a limit."""
+    """The columns of a table in these forms that a consumer does not take, or takes with a limit."""
     for column in table.columns:
         if forms.fixed_of(column.name, column.type) is None:
             for rule in _RULES[consumer]:
@@ -145,14 +145,15 @@ def find_limits(
 def _is_of(cql_type: CqlType, kind: str, forms: TypeForms) -> bool:
     """Whether the column's values depend on the setting: not those within JSON, but of what makes it JSON."""
     parts = list(all_types(cql_type))
+    if kind == "user_types":
+        return any(isinstance(part, UserType | TupleType) for part in parts)
+    if forms.is_json(cql_type):
+        return False
     match kind:
         case "decimals" | "varints" | "durations":
-            name = kind.removesuffix("s")
-            return NativeType(name) in parts and not forms.is_json(cql_type)
-        case "user_types":
-            return any(isinstance(part, UserType | TupleType) for part in parts)
+            return NativeType(kind.removesuffix("s")) in parts
         case "maps":
-            return any(isinstance(part, MapType) for part in parts) and not forms.is_json(cql_type)
+            return any(isinstance(part, MapType) for part in parts)
         case "collections":
-            return is_hard_collection(cql_type) and not forms.is_json(cql_type)
-    return any(part in (NativeType("date"), NativeType("timestamp")) for part in parts) and not forms.is_json(cql_type)
+            return is_hard_collection(cql_type)
+    return NativeType("date") in parts or NativeType("timestamp") in parts

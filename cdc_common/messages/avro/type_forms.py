@@ -96,7 +96,7 @@ DEFAULT_FORMS = TypeForms(
     out_of_range="as_is",
     static_rows="leave_out",
 )
-"""The forms of the settings' defaults: those that every consumer takes and that lose nothing (decision 0061)."""
+"""The forms of the settings' defaults: those that every consumer takes and that lose nothing (decision 0062)."""
 
 
 def is_hard_collection(cql_type: CqlType) -> bool:

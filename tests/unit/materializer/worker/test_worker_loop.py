@@ -309,14 +309,14 @@ def test_only_the_raw_partition_whose_state_is_fetched_waits() -> None:
         others = Neighbours(0)
         found = scene.loop.run_batch(scene.plan, assigned(A, B, C, seconds=0.0), others)
         assert {result.share.partition for result in found} == {B, C}
-        assert others.told == [WorkerStatus(is_restoring=True)]
+        assert others.received == [WorkerStatus(is_restoring=True)]
         assert A not in scene.reader.reading
     over.set()
     while A not in (results := scene.run(seconds=0.05)):
         assert {B, C} <= results.keys()
     others = Neighbours(0)
     scene.loop.run_batch(scene.plan, assigned(A, B, seconds=0.0), others)
-    assert others.told == [WorkerStatus()]
+    assert others.received == [WorkerStatus()]
     assert sorted(scene.restores.made) == [A, B, C]
 
 
@@ -366,22 +366,22 @@ def test_one_report_says_what_the_states_take_on_the_machine() -> None:
 
 
 class Neighbours:
-    """MayGoOn: others need so many more questions. `told`: what they received."""
+    """MayGoOn: others need so many more questions. `received`: what they were asked with."""
 
     def __init__(self, questions: int) -> None:
         self._questions = questions
-        self.told: list[WorkerStatus] = []
+        self.received: list[WorkerStatus] = []
 
-    def __call__(self, standing: WorkerStatus) -> bool:
-        self.told.append(standing)
-        return len(self.told) <= self._questions
+    def __call__(self, status: WorkerStatus) -> bool:
+        self.received.append(status)
+        return len(self.received) <= self._questions
 
 
 def test_it_folds_on_while_others_need_longer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_loop, "_ASK_SECONDS", 0.0)
     others = Neighbours(3)
     results = scene.loop.run_batch(scene.plan, assigned(A, seconds=0.0), others)
-    assert others.told == [WorkerStatus()] * 4
+    assert others.received == [WorkerStatus()] * 4
     assert [result.report and result.report.messages for result in results] == [4]
 
 
@@ -389,7 +389,7 @@ def test_a_failure_is_told_at_once(scene: Scene) -> None:
     scene.open.broken[A] = error(Code.SCHEMA_UNKNOWN)
     others = Neighbours(0)
     scene.loop.run_batch(scene.plan, assigned(A, B, seconds=0.0), others)
-    assert others.told == [WorkerStatus(has_failed=True)]
+    assert others.received == [WorkerStatus(has_failed=True)]
 
 
 def test_what_is_left_of_a_wide_change_is_folded_first_the_next_time_and_others_have_their_turn(scene: Scene) -> None:
@@ -401,7 +401,7 @@ def test_what_is_left_of_a_wide_change_is_folded_first_the_next_time_and_others_
     assert set(scene.open.given[A]) == {10}
     assert scene.open.given[B] == sorted(set(scene.open.given[B]))
     assert len(scene.open.given[B]) >= 2
-    assert others.told == [WorkerStatus()] * 2  # one raw partition alone can go to no other worker
+    assert others.received == [WorkerStatus()] * 2  # one raw partition alone can go to no other worker
     scene.open.slow.clear()
     scene.run()
     assert scene.open.given[A][-1] > 10
