@@ -49,8 +49,8 @@ from tests.support.materializer.raw_builder import TABLE, catalog_of, int_bytes,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from materializer.processing.raw_processor import RawProcessor
     from materializer.records import RawRecord
-    from materializer.worker.raw_processor import RawProcessor
     from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.records import Message
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from materializer.errors import RAW_FAULTS
 from materializer.fold.result import ChunkResult
+from materializer.processing.raw_processor import RawProcessor
 from materializer.records import RawPartition, RawRecord
-from materializer.worker.raw_processor import RawProcessor
 from stream_runtime.exactly_once.chunks import ChunkSettings
 from stream_runtime.exactly_once.partition_task import PartitionTask, TaskSettings
 from stream_runtime.exactly_once.position import Position, decode

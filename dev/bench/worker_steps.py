@@ -39,7 +39,7 @@ STEPS = (
     ("decode", "materializer.fold.chunk_fold", "decode_plain"),
     ("sort", "materializer.fold.chunk", "in_order"),
     ("reads", "materializer.rows.overlay", "Overlay.prefetch"),
-    ("fold", "materializer.worker.processor", "TableProcessor.fold"),
+    ("fold", "materializer.processing.processor", "TableProcessor.fold"),
     ("produce", "stream_runtime.exactly_once.committer", "Committer.commit_chunk"),
     ("changelog", "stream_runtime.state.checkpointed_state", "CheckpointedState.store_changelog"),
     ("changelog", "stream_runtime.state.checkpoints", "CheckpointStore.write_changelog"),

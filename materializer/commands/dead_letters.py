@@ -17,8 +17,8 @@ from materializer.fold.row_updates import decode_record, read_update
 from materializer.job.planner import raw_topic_pattern
 from materializer.output.dead_letters import unresolved_dead_letters
 from materializer.planning.table_schemas import read_table_schemas
+from materializer.processing.processor import table_catalog
 from materializer.records import RawRecord, UnreadableError
-from materializer.worker.processor import table_catalog
 from stream_runtime.kafka import Topics, send_all
 from stream_runtime.records import Message
 

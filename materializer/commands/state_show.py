@@ -21,6 +21,7 @@ from materializer.fold.schema_change import read_shown, shown_schema
 from materializer.fold.snapshots import SnapshotProgress, read_snapshots
 from materializer.fold.truncations import TruncationState, read_truncations
 from materializer.planning.table_schemas import read_table_schemas
+from materializer.processing.processor import table_catalog
 from materializer.records import RawPartition
 from materializer.rows.keys import (
     FACTS_SECTION,
@@ -35,7 +36,6 @@ from materializer.rows.partition_state import decode_facts
 from materializer.rows.range_tombstones import decode_range
 from materializer.rows.row_codec import RowCodec
 from materializer.rows.row_columns import with_dropped_columns
-from materializer.worker.processor import table_catalog
 from stream_runtime.kafka import Topics
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_common.errors.codes import Code
-from materializer.worker.fold_report import fold_part
+from materializer.processing.fold_report import fold_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -14,8 +14,8 @@ import structlog
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.tables import request_key, request_to_json
 from cdc_common.messages.topics import tables_topic
+from materializer.processing.fold_report import fold_part
 from materializer.records import RawPartition
-from materializer.worker.fold_report import fold_part
 from stream_runtime.kafka import send_all
 from stream_runtime.records import Message
 

@@ -11,7 +11,7 @@ from materializer.errors import RAW_FAULTS
 from materializer.job.state_sizes import StateSizes
 from materializer.job.state_sizes import text as sizes_text
 from materializer.job.table_counts import TableCounts
-from materializer.worker.fold_report import fold_part
+from materializer.processing.fold_report import fold_part
 from stream_runtime.driver.status import (
     RETRIES,
     SPARK_RESTARTS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily
 
-from materializer.worker.fold_report import fold_part
+from materializer.processing.fold_report import fold_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from cdc_common.settings import KafkaSettings
 from materializer.planning.plan import TopicPlan
+from materializer.processing.processor import fold_settings, rules_mark, table_processor
 from materializer.settings import MaterializerSettings
-from materializer.worker.processor import fold_settings, rules_mark, table_processor
 from stream_runtime.records import Share, TopicShape, list_shares
 
 if TYPE_CHECKING:
-    from materializer.worker.raw_processor import RawProcessor
+    from materializer.processing.raw_processor import RawProcessor
 
 
 @dataclass(frozen=True, slots=True)

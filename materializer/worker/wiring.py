@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from materializer.errors import RAW_FAULTS
+from materializer.processing.processor import fold_settings
 from materializer.worker.clock_check import ClockCheck
-from materializer.worker.processor import fold_settings
 from stream_runtime.exactly_once.chunks import ChunkSettings
 from stream_runtime.exactly_once.partition_task import PartitionTask, TaskSettings
 from stream_runtime.exactly_once.rest import Tidying

@@ -14,8 +14,8 @@ import structlog
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.topics import watermarks_topic
 from materializer.errors import RAW_FAULTS
+from materializer.processing.fold_report import fold_part
 from materializer.worker.backlog import RawBacklog
-from materializer.worker.fold_report import fold_part
 from materializer.worker.local_states import LocalStates
 from materializer.worker.open_partitions import OpenPartitions
 from materializer.worker.watermark_feed import WatermarkFeed

@@ -10,7 +10,7 @@ from cdc_common.program.operations import Operations
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
 from materializer.job.status import JobStatus
-from materializer.worker.fold_report import FoldReport
+from materializer.processing.fold_report import FoldReport
 from publisher.monitoring.status import Status, metrics
 from publisher.snapshot.state.shown import Shown
 from publisher.topics.waiting import ShownTable

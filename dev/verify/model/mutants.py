@@ -18,10 +18,10 @@ from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.schema_in_force import SchemaInForce
 from materializer.job.planner import Planner
+from materializer.processing.raw_processor import RawProcessor
 from materializer.rows.catalog import TableCatalog
 from materializer.rows.published import NO_TOPICS
 from materializer.worker.batch_plan import BatchPlan
-from materializer.worker.raw_processor import RawProcessor
 from publisher.snapshot.connections import nodetool
 from publisher.topics.table_follower import TableFollower
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed

@@ -9,9 +9,9 @@ from cassandra_storage.formats.primitives.token_ranges import Span
 from cdc_common.clients.cassandra import Consistency
 from materializer.commands.audit.shown import AuditedTable
 from materializer.planning.plan import TableSchema
+from materializer.processing.processor import table_catalog
 from materializer.records import RawPartition
 from materializer.settings import Settings
-from materializer.worker.processor import table_catalog
 
 if TYPE_CHECKING:
     from materializer.rows.catalog import TableCatalog

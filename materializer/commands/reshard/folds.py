@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from materializer.commands.reshard.survey import Survey
+    from materializer.processing.raw_processor import RawProcessor
     from materializer.records import RawRecord
     from materializer.worker.batch_plan import BatchPlan
-    from materializer.worker.raw_processor import RawProcessor
 
 _NEVER = 2**40  # seconds: nothing is purged here, so that messages that are folded twice change nothing
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from materializer.fold.result import ChunkResult
+    from materializer.processing.raw_processor import RawProcessor
     from materializer.worker.batch_plan import BatchPlan
-    from materializer.worker.raw_processor import RawProcessor
     from stream_runtime.exactly_once.partition_task import TaskSettings
     from stream_runtime.exactly_once.position import Position
     from stream_runtime.exactly_once.resources import Resources

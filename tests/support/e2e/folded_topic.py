@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cdc_common.settings import Settings
-    from materializer.worker.raw_processor import RawProcessor
+    from materializer.processing.raw_processor import RawProcessor
     from stream_runtime.records import Message
 
 MOST_SECONDS = 180.0

@@ -11,8 +11,8 @@ from cdc_common.messages.changes import RowChange, Source
 from cdc_common.messages.topics import partition_for
 from materializer.fold.result import ChunkResult
 from materializer.job.planner import Planner
+from materializer.processing.raw_processor import RawProcessor
 from materializer.worker.batch_plan import BatchPlan
-from materializer.worker.raw_processor import RawProcessor
 from stream_runtime.records import Message, TopicShape
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from cdc_common.program.cli import Program
 from materializer.job import run as spark
 from materializer.job.planner import Planner
+from materializer.processing.raw_processor import RawProcessor
 from materializer.rows.published import NO_TOPICS
 from materializer.worker.batch_plan import BatchPlan
-from materializer.worker.raw_processor import RawProcessor
 from tests.support.materializer.job_mutants import STOP_ALL_ON_ONE, stop_all_on_one
 
 if TYPE_CHECKING:

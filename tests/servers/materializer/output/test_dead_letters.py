@@ -16,7 +16,7 @@ from materializer.cli import main
 from materializer.fold import row_updates
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.output.dead_letters import CODE, HEADERS, OFFSET, PARTITION, TOPIC
-from materializer.worker.fold_report import fold_part
+from materializer.processing.fold_report import fold_part
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import TableJob, job_settings
 from tests.support.schematizer.registry_process import Registry

@@ -17,5 +17,5 @@ def test_every_package_room_and_module_says_what_it_is() -> None:
 def test_each_room_is_named_beside_its_package() -> None:
     lines = module_map().splitlines()
     [materializer] = [line for line in lines if line.startswith("| `materializer` |")]
-    assert materializer.endswith("| commands, fold, job, output, planning, rows, worker |")
+    assert materializer.endswith("| commands, fold, job, output, planning, processing, rows, worker |")
     assert [line for line in lines if line.startswith("| `filler` |") and line.endswith("| none |")]

@@ -14,9 +14,9 @@ from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, TypeForms
 from cdc_common.messages.tables import message_key, to_json
 from materializer.planning.change_topics import ChangeTopics
 from materializer.planning.plan import TableSchema, TopicPlan
+from materializer.processing.processor import table_catalog
 from materializer.settings import Settings
 from materializer.worker.batch_plan import BatchPlan
-from materializer.worker.processor import table_catalog
 from tests.support.materializer.altered_table import HEARTBEAT, heartbeats_named, of_table, row, static, without_b
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from materializer.job.batch_log import stalled_publishers
-from materializer.worker.fold_report import FoldReport
+from materializer.processing.fold_report import FoldReport
 from stream_runtime.exactly_once.report import Report
 from stream_runtime.worker.task import TaskResult
 from tests.support.stream_runtime.shares import share

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from materializer.processing.processor import fold_settings
 from materializer.settings import MaterializerSettings
-from materializer.worker.processor import fold_settings
 
 HOST = UUID(int=5)
 

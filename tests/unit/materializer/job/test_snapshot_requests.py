@@ -11,9 +11,9 @@ from cdc_common.messages.tables import request_from_json, requested_table
 from cdc_common.settings import KafkaSettings
 from materializer.job.snapshot_requests import RETRY_SECONDS, WAIT_SECONDS, SnapshotRequests
 from materializer.planning.plan import TableSchema, TopicPlan
+from materializer.processing.fold_report import FoldReport
 from materializer.settings import Settings
 from materializer.worker.batch_plan import BatchPlan
-from materializer.worker.fold_report import FoldReport
 from stream_runtime.exactly_once.report import Report
 from stream_runtime.worker.task import TaskResult
 from tests.support.stream_runtime.shares import share

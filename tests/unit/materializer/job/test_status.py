@@ -15,7 +15,7 @@ from cdc_common.program.metrics import Collected
 from dev.local_stack.process.network import free_ports
 from materializer.cli import main
 from materializer.job.status import JobStatus, text
-from materializer.worker.fold_report import FoldReport
+from materializer.processing.fold_report import FoldReport
 from stream_runtime.driver.lag_watch import Lag
 from stream_runtime.driver.operations import job_operations
 from stream_runtime.driver.stopped import Failure, StoppedShares

@@ -10,9 +10,9 @@ from cassandra_storage.formats.rows.deletion import NO_DELETION_TIME, NO_TTL, Li
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from materializer.fold.chunk import fold_chunk
+from materializer.processing.processor import fold_settings
+from materializer.processing.raw_processor import RawProcessor
 from materializer.settings import MaterializerSettings
-from materializer.worker.processor import fold_settings
-from materializer.worker.raw_processor import RawProcessor
 from materializer.worker.wiring import task_settings
 from stream_runtime.exactly_once.partition_task import PartitionTask
 from stream_runtime.exactly_once.resources import Resources

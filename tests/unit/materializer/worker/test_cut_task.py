@@ -13,7 +13,7 @@ import pytest
 from cassandra_storage.formats.rows.deletion import DeletionTime
 from cdc_common.errors.codes import CdcError
 from materializer.fold.chunk import fold_chunk
-from materializer.worker.raw_processor import RawProcessor
+from materializer.processing.raw_processor import RawProcessor
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, FaultPoint, InjectedFaultError
 from stream_runtime.records import Message, TopicShape

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from materializer.fold.chunk import fold_chunk
+from materializer.processing.raw_processor import RawProcessor
 from materializer.rows.published import NO_TOPICS
-from materializer.worker.raw_processor import RawProcessor
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, FaultPoint, InjectedFaultError
 from stream_runtime.records import Message, TopicShape

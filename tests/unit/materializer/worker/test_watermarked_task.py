@@ -14,8 +14,8 @@ from cdc_common.errors.codes import CdcError, Code
 from materializer.errors import RAW_FAULTS
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.rest import changes_state, find_rest
+from materializer.processing.raw_processor import RawProcessor
 from materializer.records import RawPartition, RawRecord
-from materializer.worker.raw_processor import RawProcessor
 from stream_runtime import fault_points
 from stream_runtime.exactly_once.partition_task import check_contiguous, check_watermarks
 from stream_runtime.exactly_once.rest import Tidying

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from materializer.fold.result import ChunkResult
+from materializer.processing.fold_report import FoldReport
 from materializer.rows.published import NO_TOPICS
-from materializer.worker.fold_report import FoldReport
 from stream_runtime.exactly_once.processor import Processor
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from materializer.fold.rest import changes_state, find_rest
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages
+from materializer.processing.raw_processor import RawProcessor
 from materializer.rows.catalog import TableCatalog
 from materializer.rows.published import NO_TOPICS
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
-from materializer.worker.raw_processor import RawProcessor
 from stream_runtime.records import TopicShape
 from stream_runtime.worker import collector
 
