@@ -156,10 +156,10 @@ class FencingProducer:
 
     def _first_error(self, error: KafkaError) -> KafkaError:
         """The error that has failed the transaction. If that happens while send_offsets_to_transaction waits for a
-        broker, librdkafka only answers that the state is wrong. It names the cause when asked to begin a transaction,
-        which it refuses in the state of a failed one.
+        broker, librdkafka only answers that the state is wrong, and to a message that it has stopped for good. It names
+        the cause when asked to begin a transaction, which it refuses in the state of a failed one.
         """
-        if error.code() != KafkaError._STATE:  # noqa: SLF001
+        if error.code() not in {KafkaError._STATE, KafkaError._FATAL}:  # noqa: SLF001
             return error
         try:
             self._producer.begin_transaction()

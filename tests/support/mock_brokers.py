@@ -11,7 +11,7 @@ from confluent_kafka import cimpl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PRODUCE, ADD_OFFSETS_TO_TXN, END_TXN = 0, 25, 26  # Kafka's ApiKey
+PRODUCE, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN = 0, 24, 25, 26  # Kafka's ApiKey
 _PRODUCER = 0
 _BROKER = ctypes.c_int32(1)
 

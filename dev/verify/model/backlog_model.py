@@ -6,6 +6,7 @@ knows nothing of a publisher or a job: a history does not depend on who was stop
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,6 +61,9 @@ class Kind(NamedTuple):
         return _quoted(value)
 
     def plain(self, value: Any) -> Plain:  # noqa: ANN401 - as Avro or the driver has it
+        """Return a value that compares. A change topic has maps and user types as JSON text by default."""
+        if self.shape != "scalar" and isinstance(value, str):
+            value = json.loads(value)
         match self.shape:
             case _ if value is None:
                 return None

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from cdc_common.clients.kafka_errors import kafka_error
+from cdc_common.clients.kafka_errors import is_fenced, kafka_error
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.kafka import FencingProducer
 from stream_runtime.records import Message
-from tests.support.mock_brokers import ADD_OFFSETS_TO_TXN, END_TXN, PRODUCE, MockBroker, mock_broker
+from tests.support.mock_brokers import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
+    END_TXN,
+    PRODUCE,
+    MockBroker,
+    mock_broker,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +53,12 @@ def producer(broker: MockBroker) -> Iterator[FencingProducer]:
 
 def send(producer: FencingProducer) -> None:
     producer.send(Message(TOPIC, 0, b"key", b"value"))
+
+
+def send_until_refused(producer: FencingProducer) -> None:
+    for _ in range(1000):
+        send(producer)
+        time.sleep(0.01)
 
 
 def test_a_refused_message_is_named_if_it_is_refused_while_the_position_is_sent(
@@ -87,6 +101,15 @@ def test_an_error_without_a_transaction_remains(producer: FencingProducer) -> No
     with pytest.raises(KafkaException) as caught:
         producer.commit()
     assert caught.value.args[0].code() == KafkaError._STATE
+
+
+def test_a_message_after_another_producer_has_taken_over_names_it(
+    broker: MockBroker, producer: FencingProducer
+) -> None:
+    broker.answer(ADD_PARTITIONS_TO_TXN, KafkaError.PRODUCER_FENCED, 0)
+    with pytest.raises(KafkaException) as caught:
+        send_until_refused(producer)
+    assert is_fenced(caught.value.args[0])
 
 
 @pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH])
