@@ -18,6 +18,7 @@ from materializer.rows.row_columns import row_columns
 
 _WITHOUT_ROWS = CONTROL_KINDS | TRUNCATION_KINDS | REPAIR_KINDS | {"heartbeat"}
 _ALONE = TRUNCATION_KINDS | REPAIR_KINDS
+_NEVER_LEFT_OUT = _WITHOUT_ROWS | {"gap"}
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +54,9 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
     """The records with their messages, except what a truncation leaves out. Gap messages and unreadable records go to
     `incomplete` instead.
 
-    decoded: what the native core has decoded of them. check_schema: SchemaInForce.check, with their index.
+    decoded: what the native core has decoded of them. check_schema: SchemaInForce.check, with their index; it is asked
+    of no write that comes again, and of no heartbeat of a host whose writes do: those that come again name the newest
+    schema that the host has then, and may have been written under an older one.
     CdcError(STATE_FORMAT) for the message of a newer publisher. AloneError if one of them must be folded alone, and is
     not. SchemaAdvanceError if one of them is folded under a newer schema.
     """
@@ -67,18 +70,18 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
         except UnreadableError as error:
             incomplete.dead_letter(record, error)
             continue
-        check_schema(index, record, message)
+        if message.kind not in _NEVER_LEFT_OUT and truncations.leaves_out(message, arrival_ms):
+            if truncations.is_gone(message):
+                incomplete.resolve_message(record, message, arrival_ms)
+            continue
+        if message.kind != "heartbeat" or not truncations.is_waited_for(message):
+            check_schema(index, record, message)
         if message.kind == "gap":
             if not message.file or not truncations.is_gone(message):
                 incomplete.apply_gap_message(record, message)
             continue
-        if message.kind in _ALONE:
-            if not is_alone:
-                raise AloneError(index)
-        elif message.kind not in _WITHOUT_ROWS and truncations.leaves_out(message, arrival_ms):
-            if truncations.is_gone(message):
-                incomplete.resolve_message(record, message, arrival_ms)
-            continue
+        if message.kind in _ALONE and not is_alone:
+            raise AloneError(index)
         arrivals.append(Arrival(record, message, arrival_ms))
     return arrivals
 

@@ -140,6 +140,11 @@ class Truncations:
             return True
         return host in state.waits or self.is_gone(message)
 
+    def is_waited_for(self, message: RawMessage) -> bool:
+        """Whether the writes of the message's host come again."""
+        state = self._state
+        return state is not None and state.table_id == message.table_id and message.host_id in state.waits
+
     def apply(self, message: RawMessage, arrival_ms: int, hosts: Collection[bytes]) -> bool:
         """Take note of a host's truncation or drop; True if all rows must be deleted. hosts: all that are awaited."""
         host, at, is_settled = message.host_id, message.truncation_epoch, message.kind in SETTLED_KINDS

@@ -17,14 +17,14 @@ from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
 from tests.support.materializer.history.raw_partitions import with_topics
 from tests.support.materializer.memory_state import MemoryState
-from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record
+from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record, rows_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
     from cdc_common.messages.changes import RowChange
-    from cdc_common.messages.raw import Kind
+    from cdc_common.messages.raw import Kind, TruncationKind
     from materializer.rows.settings import FoldSettings
 
 BASE_S = 1_700_000_000
@@ -35,11 +35,16 @@ FIRST = replace(TABLE, regular_columns=(A, B), altered_at=BASE_S * 1_000_000)
 
 
 class Made(NamedTuple):
-    """A record, the place of the schema that it was written with, and that of the newest one that it may name."""
+    """A record, the place of the schema that it was written with, and that of the newest one that it may name.
+
+    after_truncate: whether it only comes if the host says at once what a truncation has left (True), or only if it says
+    so later (False).
+    """
 
     record: RawRecord
     schema: int
     named: int
+    after_truncate: bool | None = None
 
 
 class Backlog:
@@ -49,6 +54,8 @@ class Backlog:
         self.schemas = [FIRST]
         self.made: list[Made] = []
         self._second = BASE_S
+        self._truncated: int | None = None  # the place of the truncation that the host has not finished
+        self._has_truncated = False
 
     def catalog(self, count: int) -> TableCatalog:
         """What the driver knows when there have been so many schemas."""
@@ -80,6 +87,38 @@ class Backlog:
 
     def delete(self, p: int) -> None:
         self._add(p, "partition_deletion", DeletionTime(self._next(), self._second))
+
+    def truncate(self) -> None:
+        """Once: writes between two truncations that are close do not come out."""
+        if not self._has_truncated:
+            self._has_truncated = True
+            self._next()
+            self._truncated = len(self.made)
+            self._end_rows("truncate", self._truncated, None)
+            self._end_rows("truncated", self._truncated, after_truncate=True)
+
+    def settle(self) -> None:
+        """The host finishes the truncation. It sends again what it wrote since, read with the schema that it has now."""
+        if self._truncated is not None:
+            self._next()
+            since = [made for made in self.made[self._truncated :] if made.after_truncate is None][1:]
+            self._end_rows("truncated", self._truncated, after_truncate=False)
+            self._truncated = None
+            for made in since:
+                if decode(made.record.value).kind != "heartbeat":
+                    again = made.record._replace(offset=len(self.made), timestamp_ms=self._second * 1000)
+                    named = len(self.schemas) - 1
+                    again = _named(again, self.schemas[named])
+                    self.made.append(Made(again, made.schema, named, after_truncate=False))
+
+    def _end_rows(self, kind: TruncationKind, place: int, after_truncate: bool | None) -> None:  # noqa: FBT001
+        at, writer = (
+            (self.made[place].record.timestamp_ms if place < len(self.made) else 0),
+            TableWriter(self.schemas[-1]),
+        )
+        record = rows_end(at or self._second * 1000, position=place, ms=self._second * 1000, kind=kind, writer=writer)
+        newest = len(self.schemas) - 1
+        self.made.append(Made(record._replace(offset=len(self.made)), newest, newest, after_truncate))
 
     def heartbeat(self) -> None:
         self._next()
@@ -117,12 +156,14 @@ class Backlog:
 
     def recreate(self) -> None:
         """DROP TABLE, and CREATE TABLE with the same columns."""
+        self.settle()
         self._next()
         table = self.schemas[-1]
         self._alter(replace(table, id=UUID(int=table.id.int + 1), dropped_columns={}))
 
     def end(self) -> None:
         """Heartbeats after everything has expired, until all rows follow the newest schema."""
+        self.settle()
         self._second += 100
         for _ in range(LAST):
             self.heartbeat()
@@ -186,6 +227,21 @@ def fold_all(
 
 
 _COLUMNS = st.lists(st.sampled_from(["a", "b", "z"]), max_size=3)
+TRUNCATED_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 2), st.integers(0, 1), _COLUMNS, st.just(0)),
+        st.tuples(st.just("static"), st.integers(0, 2)),
+        st.tuples(st.just("delete"), st.integers(0, 2)),
+        st.tuples(st.just("heartbeat")),
+        st.tuples(st.just("drop"), st.sampled_from(["a", "b", "z", "st"])),
+        st.tuples(st.just("add"), st.sampled_from(["a", "b", "z"])),
+        st.tuples(st.just("rename")),
+        st.tuples(st.just("truncate")),
+        st.tuples(st.just("settle")),
+    ),
+    min_size=4,
+    max_size=24,
+)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.integers(0, 2), st.integers(0, 1), _COLUMNS, st.sampled_from([0, 0, 3])),
@@ -222,6 +278,10 @@ def backlog_of(steps: Sequence[tuple[object, ...]]) -> Backlog:
                 backlog.rename_key()
             case "recreate":
                 backlog.recreate()
+            case "truncate":
+                backlog.truncate()
+            case "settle":
+                backlog.settle()
             case _:
                 backlog.heartbeat()
     backlog.end()

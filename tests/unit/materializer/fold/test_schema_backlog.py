@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from materializer.fold import schema_change
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_checks import EXAMPLES
-from tests.support.materializer.schema_backlogs import LAST, STEPS, Backlog, backlog_of, fold_all
+from tests.support.materializer.schema_backlogs import LAST, STEPS, TRUNCATED_STEPS, Backlog, backlog_of, fold_all
 
 if TYPE_CHECKING:
     from cdc_common.messages.changes import RowChange
@@ -31,6 +31,40 @@ def test_any_lag_gives_the_same_history(
     steps: list[tuple[object, ...]], cuts: set[int], lag: int, max_changes: int, reorder_ms: int
 ) -> None:
     check(backlog_of(steps), cuts, lag, NEVER_PURGE._replace(max_changes=max_changes, reorder_ms=reorder_ms))
+
+
+@settings(max_examples=4 * EXAMPLES, deadline=None)
+@given(steps=TRUNCATED_STEPS, cuts=st.sets(st.integers(1, 40), max_size=5), max_changes=st.sampled_from([1, 2, 40_000]))
+def test_a_truncation_that_a_host_finishes_later_gives_the_same_history(
+    steps: list[tuple[object, ...]], cuts: set[int], max_changes: int
+) -> None:
+    """The schema changes between: what the host sends again names a newer one than it was written with."""
+    check_truncated(backlog_of(steps), cuts, max_changes)
+
+
+def check_truncated(backlog: Backlog, cuts: set[int], max_changes: int) -> None:
+    made = [each for each in backlog.made if each.after_truncate is not False]
+    known = [backlog.catalog(each.schema + 1) for each in made]
+    expected = fold_all([each.record for each in made], known, range(1, len(made)), NEVER_PURGE)
+    late = [each.record for each in backlog.made if each.after_truncate is not True]
+    newest = [backlog.catalog(len(backlog.schemas))] * len(late)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema_change, "SWEPT_ROWS", 1)
+        ends = {*(each for each in cuts if each < len(late)), *range(len(late) - LAST, len(late))}
+        found = fold_all(late, newest, sorted(ends), NEVER_PURGE._replace(max_changes=max_changes))
+    assert summary(found) == summary(expected)
+
+
+def test_a_column_that_is_dropped_before_a_truncation_is_finished() -> None:
+    backlog = Backlog()
+    backlog.write(1, 1, ["a"], 0, is_insert=True)
+    backlog.truncate()
+    backlog.write(1, 1, ["a", "b"], 0, is_insert=True)
+    backlog.drop("b")
+    backlog.write(2, 1, ["a"], 0, is_insert=True)
+    backlog.settle()
+    backlog.end()
+    check_truncated(backlog, set(), 40_000)
 
 
 def check(backlog: Backlog, cuts: set[int], lag: int, fold_settings: FoldSettings) -> None:
