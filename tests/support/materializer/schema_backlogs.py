@@ -20,7 +20,7 @@ from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record, rows_end
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cassandra_storage.formats.schema.tables import ColumnMetadata, TableMetadata
     from cdc_common.messages.changes import RowChange
@@ -94,11 +94,11 @@ class Backlog:
             self._has_truncated = True
             self._next()
             self._truncated = len(self.made)
-            self._end_rows("truncate", self._truncated, None)
+            self._end_rows("truncate", self._truncated, after_truncate=None)
             self._end_rows("truncated", self._truncated, after_truncate=True)
 
     def settle(self) -> None:
-        """The host finishes the truncation. It sends again what it wrote since, read with the schema that it has now."""
+        """The host finishes the truncation: it sends again what it wrote since, naming the schema that it has now."""
         if self._truncated is not None:
             self._next()
             since = [made for made in self.made[self._truncated :] if made.after_truncate is None][1:]
@@ -111,12 +111,11 @@ class Backlog:
                     again = _named(again, self.schemas[named])
                     self.made.append(Made(again, made.schema, named, after_truncate=False))
 
-    def _end_rows(self, kind: TruncationKind, place: int, after_truncate: bool | None) -> None:  # noqa: FBT001
-        at, writer = (
-            (self.made[place].record.timestamp_ms if place < len(self.made) else 0),
-            TableWriter(self.schemas[-1]),
-        )
-        record = rows_end(at or self._second * 1000, position=place, ms=self._second * 1000, kind=kind, writer=writer)
+    def _end_rows(self, kind: TruncationKind, place: int, *, after_truncate: bool | None) -> None:
+        """place: that of the `truncate`, which is the first of the messages."""
+        now = self._second * 1000
+        at = self.made[place].record.timestamp_ms if place < len(self.made) else now
+        record = rows_end(at, position=place, ms=now, kind=kind, writer=TableWriter(self.schemas[-1]))
         newest = len(self.schemas) - 1
         self.made.append(Made(record._replace(offset=len(self.made)), newest, newest, after_truncate))
 
@@ -261,28 +260,22 @@ STEPS = st.lists(
 
 def backlog_of(steps: Sequence[tuple[object, ...]]) -> Backlog:
     backlog = Backlog()
+    simple: dict[object, Callable[..., None]] = {
+        "static": backlog.write_static,
+        "delete": backlog.delete,
+        "drop": backlog.drop,
+        "add": backlog.add,
+        "rename": backlog.rename_key,
+        "recreate": backlog.recreate,
+        "truncate": backlog.truncate,
+        "settle": backlog.settle,
+        "heartbeat": backlog.heartbeat,
+    }
     for what, *rest in steps:
-        match what:
-            case "write" | "update":
-                p, c, columns, ttl = rest
-                backlog.write(p, c, columns, ttl, is_insert=what == "write")  # type: ignore[arg-type]
-            case "static":
-                backlog.write_static(*rest)  # type: ignore[arg-type]
-            case "delete":
-                backlog.delete(*rest)  # type: ignore[arg-type]
-            case "drop":
-                backlog.drop(*rest)  # type: ignore[arg-type]
-            case "add":
-                backlog.add(*rest)  # type: ignore[arg-type]
-            case "rename":
-                backlog.rename_key()
-            case "recreate":
-                backlog.recreate()
-            case "truncate":
-                backlog.truncate()
-            case "settle":
-                backlog.settle()
-            case _:
-                backlog.heartbeat()
+        if what in simple:
+            simple[what](*rest)
+        else:
+            p, c, columns, ttl = rest
+            backlog.write(p, c, columns, ttl, is_insert=what == "write")  # type: ignore[arg-type]
     backlog.end()
     return backlog
