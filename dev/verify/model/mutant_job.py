@@ -5,16 +5,14 @@ A module of its own: what is pickled to the workers must not come from `__main__
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cdc_common.program.cli import Program
 from dev.verify.model.mutants import MutantPlanner
 from materializer.job import run as spark
+from materializer.settings import Settings
 
-if TYPE_CHECKING:
-    from materializer.settings import Settings
-
-main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), help="A materializer with a defect.")
+main = Program(
+    "mutant", Settings, tables=("kafka", "registry", "materializer", "log"), help="A materializer with a defect."
+)
 
 
 @main.program_command("run", is_service=True)

@@ -15,6 +15,7 @@ from materializer.job import run as spark
 from materializer.job.planner import Planner
 from materializer.processing.raw_processor import RawProcessor
 from materializer.rows.published import NO_TOPICS
+from materializer.settings import Settings
 from materializer.worker.batch_plan import BatchPlan
 from tests.support.materializer.job_mutants import STOP_ALL_ON_ONE, stop_all_on_one
 
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
     from materializer.fold.result import ChunkResult
     from materializer.records import RawPartition, RawRecord
     from materializer.rows.published import Published
-    from materializer.settings import Settings
     from stream_runtime.records import Message, Rest
     from stream_runtime.state.reader import StateReader
 
 TABLE, FILE, MUTANT = "CDC_FAILING_TABLE", "CDC_FAILING_FILE", "CDC_MUTANT"
 SECRET = "the value of a row, which no log may hold"
 
-main = Program("failing", tables=("kafka", "registry", "materializer", "log"), help="A fold that fails.")
+main = Program("failing", Settings, tables=("kafka", "registry", "materializer", "log"), help="A fold that fails.")
 
 
 class FailingPlanner(Planner):
