@@ -134,6 +134,18 @@ cdef class Messages:
         finally:
             free(places)
 
+    def part(self, Py_ssize_t first, Py_ssize_t end):
+        """The messages [first, end), as a batch of their own, without a copy of their bytes."""
+        cdef Messages made = Messages()
+        cdef Py_ssize_t i
+        if not 0 <= first <= end <= self.count:
+            raise IndexError((first, end))
+        made._owner = self
+        made.allocate(end - first)
+        for i in range(made.count):
+            made.spans[i] = self.spans[first + i]
+        return made
+
     cdef Messages _subset(self, Py_ssize_t* places, Py_ssize_t place, Py_ssize_t size):
         cdef Messages made = Messages()
         cdef Py_ssize_t i, at = 0
