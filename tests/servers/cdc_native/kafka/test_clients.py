@@ -46,7 +46,8 @@ def servers(kafka: KafkaBroker) -> dict[str, object]:
 @pytest.fixture
 def topic(servers: dict[str, Any], topic_prefix: str) -> str:
     name = f"{topic_prefix}.source"
-    AdminClient(servers).create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+    admin = AdminClient(servers)  # it would end its requests if it were deleted
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
     return name
 
 
