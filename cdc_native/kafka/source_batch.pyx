@@ -7,7 +7,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
-from cdc_native.avro.messages cimport Messages
+from cdc_native.avro.messages cimport Messages, schema_id
 
 
 cdef class SourceBatch:
@@ -82,12 +82,51 @@ cdef class SourceBatch:
         return made
 
     def fitting(self, Py_ssize_t first, Py_ssize_t most_messages, int64_t most_bytes):
-        """The end of the longest part from `first` on within these limits; one message is always in it."""
+        """The end of the part from `first` on that reaches one of these limits, if there are so many messages. The
+        message that reaches a limit is in the part.
+        """
         cdef Py_ssize_t at = first
         cdef int64_t size = 0
-        while at < self.count and (at == first or at - first < most_messages):
+        while at < self.count:
             size += self.keys.spans[at].size + self.values.spans[at].size
-            if size > most_bytes and at > first:
-                break
             at += 1
+            if size >= most_bytes or at - first >= most_messages:
+                break
         return at
+
+    def pairs(self):
+        """([(key id, value id, keys, values)] by the ids in Confluent's headers, {key id: the last value id}).
+
+        A tombstone is in the group of the last value before it whose key has the same id; its value id is None if there
+        is none in the batch. The id of a null key is None. Each group keeps the order. AvroError for a message without
+        a header.
+        """
+        cdef Py_ssize_t i, place = -1
+        cdef int64_t key_id, value_id, last_key_id = -2, last_value_id = -2
+        cdef Py_ssize_t* places = <Py_ssize_t*>malloc(<size_t>(self.count or 1) * sizeof(Py_ssize_t))
+        cdef dict found = {}
+        cdef dict last = {}
+        cdef list sizes = []
+        if places == NULL:
+            raise MemoryError
+        try:
+            for i in range(self.count):
+                key_id, value_id = schema_id(self.keys, i), schema_id(self.values, i)
+                if key_id != last_key_id or value_id != last_value_id:
+                    last_key_id, last_value_id = key_id, value_id
+                    key = None if key_id < 0 else key_id
+                    if value_id >= 0:
+                        last[key] = value_id
+                    pair = key, last.get(key)
+                    place = found.setdefault(pair, len(sizes))
+                    if place == len(sizes):
+                        sizes.append(0)
+                places[i] = place
+                sizes[place] += 1
+            groups = [
+                (key, value, self.keys.subset(places, place, sizes[place]), self.values.subset(places, place, sizes[place]))
+                for place, (key, value) in enumerate(found)
+            ]
+            return groups, last
+        finally:
+            free(places)

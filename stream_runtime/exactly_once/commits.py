@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stream_runtime.records import Message, SourcePartition
+    from stream_runtime.source_batch import MessageGroups
 
 
 class StoredOffset(NamedTuple):
@@ -40,6 +41,10 @@ class Commits(Protocol):
 
     def send(self, message: Message, /) -> None:
         """Make a message part of the next commit."""
+        ...
+
+    def send_groups(self, messages: MessageGroups, /) -> None:
+        """Make these messages part of the next commit, in their order."""
         ...
 
     def commit(self, offsets: Mapping[SourcePartition, StoredOffset], /) -> None:

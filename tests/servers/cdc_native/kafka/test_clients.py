@@ -81,7 +81,9 @@ def rows_of(batch: SourceBatch) -> list[Row]:
     return list(zip(batch.keys.to_list(), batch.values.to_list(), offsets, timestamps, strict=True))
 
 
-def read_to_ends(consumer: Consumer, topic: str, most: int = MOST, most_bytes: int = MOST_BYTES) -> dict[int, list[Row]]:
+def read_to_ends(
+    consumer: Consumer, topic: str, most: int = MOST, most_bytes: int = MOST_BYTES
+) -> dict[int, list[Row]]:
     """What the consumer reads of each partition up to its end."""
     found: dict[int, list[Row]] = {number: [] for number in range(PARTITIONS)}
     ended: set[int] = set()
@@ -112,7 +114,7 @@ def judged(servers: dict[str, object], topic: str) -> dict[int, list[Row]]:
             if message.error() is not None:
                 ended += 1
             else:
-                found[number].append((message.key(), message.value(), offset, message.timestamp()[1]))  # type: ignore[arg-type]
+                found[number].append((message.key(), message.value(), offset, message.timestamp()[1]))
     judge.close()
     return found
 
@@ -149,9 +151,7 @@ class TestConsumer:
         assert found == judged(servers, topic)
         assert min(map(len, found.values())) > 50
 
-    def test_a_batch_has_its_size_and_its_parts(
-        self, servers: dict[str, Any], topic: str, consumer: Consumer
-    ) -> None:
+    def test_a_batch_has_its_size_and_its_parts(self, servers: dict[str, Any], topic: str, consumer: Consumer) -> None:
         producer = Producer(servers)
         for number in range(10):
             producer.produce(topic, bytes(number), b"key", partition=1)
@@ -227,7 +227,9 @@ class TestTransactions:
         assert judged(servers, topic)[0] == []
 
     def test_groups_are_sent_in_the_order_of_the_batch(self, servers: dict[str, object], topic: str) -> None:
-        values = [b"\0" + struct.pack(">I", choice) + bytes([number]) for number, choice in enumerate([1, 2, 2, 1, 3, 1])]
+        values = [
+            b"\0" + struct.pack(">I", choice) + bytes([number]) for number, choice in enumerate([1, 2, 2, 1, 3, 1])
+        ]
         groups = Messages.of(values).groups()
         producer = open_producer(servers, topic)
         producer.begin()
