@@ -8,7 +8,7 @@ tests/support/stream_runtime/commit_contract.py is the contract of both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,10 +43,6 @@ class Commits(Protocol):
         """Make a message part of the next commit."""
         ...
 
-    def send_groups(self, messages: MessageGroups, /) -> None:
-        """Make these messages part of the next commit, in their order."""
-        ...
-
     def commit(self, offsets: Mapping[SourcePartition, StoredOffset], /) -> None:
         """Commit these positions and all messages that were sent since the last commit. Positions of the share's other
         partitions stay. An exception if another instance has fenced this one.
@@ -55,4 +51,13 @@ class Commits(Protocol):
 
     def close(self) -> None:
         """Give up uncommitted messages."""
+        ...
+
+
+@runtime_checkable
+class TakesBatches(Protocol):
+    """A commit protocol that takes a batch of messages as a whole."""
+
+    def send_groups(self, messages: MessageGroups, /) -> None:
+        """Make these messages part of the next commit, in their order."""
         ...

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.chunks import ChunkSettings, chunks
-from stream_runtime.exactly_once.commits import StoredOffset
+from stream_runtime.exactly_once.commits import StoredOffset, TakesBatches
 from stream_runtime.exactly_once.committed import Committed, decode, encode
 from stream_runtime.exactly_once.report import NOTHING_DONE, Report
 from stream_runtime.fault_points import StatelessPoint, reach
@@ -153,7 +153,7 @@ class StatelessTask:
 
     def _commit(self, partition: SourcePartition, messages: Sequence[Message], offset: int) -> None:
         now, sent = self._wall_clock(), bool(messages) or not self.is_new(partition)
-        if isinstance(messages, MessageGroups):
+        if isinstance(messages, MessageGroups) and isinstance(self._commits, TakesBatches):
             self._commits.send_groups(messages)
             reach(StatelessPoint.SOME_SENT)
         else:
