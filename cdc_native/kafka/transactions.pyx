@@ -1,6 +1,6 @@
 """A transactional Kafka producer that makes no Python object for a message.
 
-Python oracle: stream_runtime.kafka.producer.PartitionProducer with confluent_kafka.Producer.
+Python oracle: confluent_kafka.Producer.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport size_t

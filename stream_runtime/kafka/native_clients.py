@@ -39,7 +39,7 @@ class NativeConsumer:
         with _errors():
             found = self._consumer.committed([(at.topic, at.partition) for at in partitions], timeout)
         return [
-            TopicPartition(at.topic, at.partition, offset, metadata=metadata)
+            TopicPartition(at.topic, at.partition, offset, metadata=metadata or "")
             for at, (offset, metadata) in zip(partitions, found, strict=True)
         ]
 
