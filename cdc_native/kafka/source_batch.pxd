@@ -14,7 +14,8 @@ cdef class SourceBatch:
     cdef readonly int64_t size
     cdef int64_t* offsets_at
     cdef int64_t* timestamps_at
-    cdef SourceBatch _owner  # of the offsets and timestamps, of a part
+    cdef bint is_part
+    cdef SourceBatch _owner  # of the offsets and timestamps of a part
 
     cdef int allocate(self, Py_ssize_t count) except -1
     cdef void measure(self) noexcept nogil

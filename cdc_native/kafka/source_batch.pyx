@@ -17,7 +17,7 @@ cdef class SourceBatch:
     values.
     """
     def __dealloc__(self):
-        if self._owner is None:
+        if not self.is_part:  # `_owner` may be cleared before this
             free(self.offsets_at)
             free(self.timestamps_at)
 
@@ -74,7 +74,8 @@ cdef class SourceBatch:
         if not 0 <= first <= end <= self.count:
             raise IndexError((first, end))
         cdef SourceBatch made = SourceBatch()
-        made._owner = self if self._owner is None else self._owner
+        made._owner = self._owner if self.is_part else self
+        made.is_part = True
         made.topic, made.partition, made.count = self.topic, self.partition, end - first
         made.offsets_at, made.timestamps_at = self.offsets_at + first, self.timestamps_at + first
         made.keys, made.values = self.keys.part(first, end), self.values.part(first, end)

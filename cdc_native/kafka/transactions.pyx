@@ -38,6 +38,7 @@ cdef class TransactionalProducer(Client):
     """
     cdef dict _places
     cdef void** _topics  # librdkafka's, by place
+    cdef Py_ssize_t _topic_count
 
     def __cinit__(self, str library not None, config not None, log):
         self._log = log
@@ -48,9 +49,8 @@ cdef class TransactionalProducer(Client):
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        if self._places is not None:
-            for i in range(len(self._places)):
-                self.rk.topic_destroy(self._topics[i])
+        for i in range(self._topic_count):  # not of `_places`, which may be cleared before this
+            self.rk.topic_destroy(self._topics[i])
         free(self._topics)
 
     def init(self, double seconds):
@@ -189,16 +189,17 @@ cdef class TransactionalProducer(Client):
         if found is not None:
             return found
         encoded = c_text(name)
-        memory = realloc(self._topics, (<size_t>len(self._places) + 1) * sizeof(void*))
+        memory = realloc(self._topics, (<size_t>self._topic_count + 1) * sizeof(void*))
         if memory == NULL:
             raise MemoryError
         self._topics = <void**>memory
         handle = self.rk.topic_new(self.client, encoded, NULL)
         if handle == NULL:
             self.check_code(self.rk.last_error())
-        self._topics[len(self._places)] = handle
-        self._places[name] = len(self._places)
-        return self._places[name]
+        self._topics[self._topic_count] = handle
+        self._topic_count += 1
+        self._places[name] = self._topic_count - 1
+        return self._topic_count - 1
 
     cdef int _serve(self, int wait) except -1:
         """Handle what librdkafka has to say, or wait for it."""
