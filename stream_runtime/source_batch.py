@@ -13,7 +13,7 @@ from stream_runtime.records import Message, SourceRecord
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_native.avro.messages import Messages
+    from cdc_native.avro.messages import Messages  # noqa: TC004 - the core may be missing
     from cdc_native.kafka.source_batch import SourceBatch as NativeBatch
 
 

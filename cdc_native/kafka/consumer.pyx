@@ -43,7 +43,7 @@ cdef class Consumer(Client):
 
     library: a shared library that is linked to librdkafka. config: librdkafka's properties. log: is called with the
     syslog level and the text of each of librdkafka's log lines. OSError if the library is not usable, ValueError for a
-    wrong property. All methods raise KafkaFault.
+    wrong property. All methods raise LibrdkafkaError.
     """
     cdef void* _messages  # librdkafka's queue
     cdef RkMessage** _held
@@ -94,11 +94,13 @@ cdef class Consumer(Client):
 
     def unassign(self, partitions):
         """Read these partitions, (topic, partition), no more. Their messages that were not polled are dropped."""
-        cdef RkPartitions* made = self._list(partitions)
+        cdef set removed = set(partitions)
+        cdef RkPartitions* made = self._list(removed)
         cdef void* error
         with nogil:
             error = self.rk.incremental_unassign(self.client, made)
             self.rk.partitions_destroy(made)
+        self._drop(removed)
         self.check(error)
 
     def committed(self, partitions, double seconds):
@@ -153,7 +155,8 @@ cdef class Consumer(Client):
             self.rk.mem_free(NULL, data)
 
     def poll(self, Py_ssize_t most, int64_t most_bytes, double seconds):
-        """Read for `seconds`, or until there are `most` messages or `most_bytes` of keys and values.
+        """Read for `seconds`, or until there are `most` messages or `most_bytes` of keys and values. After an exception
+        the next poll returns what was read before it.
 
         ([a SourceBatch for each partition], [(topic or None, partition, offset, code, text) of each error or end]).
         """
@@ -178,10 +181,9 @@ cdef class Consumer(Client):
             PyErr_CheckSignals()
             if got < wanted and _now_ms() >= until:
                 break
-        try:
-            return self._batches()
-        finally:
-            self._release()
+        found = self._batches()
+        self._release()  # not after an exception: the next poll returns them
+        return found
 
     cdef int64_t _take(self, Py_ssize_t got) noexcept nogil:
         """Keep the messages that have come: their bytes."""
@@ -214,6 +216,20 @@ cdef class Consumer(Client):
             for i in range(self._count):
                 self.rk.message_destroy(self._held[i])
         self._count = 0
+
+    cdef int _drop(self, set removed) except -1:
+        """Give back the messages of these (topic, partition), which a poll with an exception has left."""
+        cdef size_t i, count = self._count
+        cdef RkMessage* message
+        self._count = 0
+        for i in range(count):
+            message = self._held[i]
+            if message.rkt != NULL and (text_of(self.rk.topic_name(message.rkt)), message.partition) in removed:
+                self.rk.message_destroy(message)
+            else:
+                self._held[self._count] = message
+                self._count += 1
+        return 0
 
     cdef tuple _batches(self):
         """What is held, by partition."""

@@ -1,4 +1,4 @@
-class KafkaFault(Exception):
+class LibrdkafkaError(Exception):
     code: int
     text: str
     is_fatal: bool

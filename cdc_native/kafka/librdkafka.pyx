@@ -7,7 +7,7 @@ Python oracle: confluent_kafka.Producer.
 from posix.dlfcn cimport RTLD_NOW, dlerror, dlopen, dlsym
 
 
-class KafkaFault(Exception):
+class LibrdkafkaError(Exception):
     """librdkafka's error: `code`, and `text`, what it says."""
 
     def __init__(
@@ -69,10 +69,10 @@ cdef class Client:
         return 0
 
     cdef int check(self, void* error) except -1:
-        """Raise KafkaFault if there is an error, which is freed."""
+        """Raise LibrdkafkaError if there is an error, which is freed."""
         if error == NULL:
             return 0
-        made = KafkaFault(
+        made = LibrdkafkaError(
             self.rk.error_code(error),
             text_of(self.rk.error_string(error)),
             bool(self.rk.error_is_fatal(error)),
@@ -83,9 +83,9 @@ cdef class Client:
         raise made
 
     cdef int check_code(self, int code) except -1:
-        """Raise KafkaFault if the code is one of an error."""
+        """Raise LibrdkafkaError if the code is one of an error."""
         if code:
-            raise KafkaFault(code, text_of(self.rk.err2str(code)))
+            raise LibrdkafkaError(code, text_of(self.rk.err2str(code)))
         return 0
 
 

@@ -1,4 +1,4 @@
-"""What was read of a source partition at once: keys, values, offsets and timestamps, without a Python object for a message.
+"""What was read of a partition at once: keys, values, offsets and timestamps, without a Python object for a message.
 
 Python oracle: stream_runtime.records.SourceRecord.
 """
@@ -125,8 +125,8 @@ cdef class SourceBatch:
                 places[i] = place
                 sizes[place] += 1
             groups = [
-                (key, value, self.keys.subset(places, place, sizes[place]), self.values.subset(places, place, sizes[place]))
-                for place, (key, value) in enumerate(found)
+                (key, value, self.keys.subset(places, at, sizes[at]), self.values.subset(places, at, sizes[at]))
+                for at, (key, value) in enumerate(found)
             ]
             return groups, last
         finally:

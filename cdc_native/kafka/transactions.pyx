@@ -33,8 +33,8 @@ cdef struct Sent:  # a message to send
 cdef class TransactionalProducer(Client):
     """Sends messages in transactions. Not to be used by two threads at once.
 
-    library, config, log: as those of Consumer. All methods raise KafkaFault, which says whether the transaction has to
-    be aborted.
+    library, config, log: as those of Consumer. All methods raise LibrdkafkaError, which says whether the transaction
+    has to be aborted.
     """
     cdef dict _places
     cdef void** _topics  # librdkafka's, by place
@@ -93,6 +93,8 @@ cdef class TransactionalProducer(Client):
                 handle = self._topics[<Py_ssize_t>place]
                 for i in range(values.count):
                     at = values.index_of(i)
+                    if sent[at].topic != NULL:
+                        raise ValueError("two messages with one place in the batch")
                     sent[at].topic, sent[at].key, sent[at].value = handle, keys.spans[i], values.spans[i]
             self._send_all(sent, total, partition)
         finally:

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition, cimpl
 
 from cdc_common.clients.kafka import log_line, logged_admin
 from cdc_native.kafka.consumer import Consumer
-from cdc_native.kafka.librdkafka import KafkaFault
+from cdc_native.kafka.librdkafka import LibrdkafkaError
 from cdc_native.kafka.transactions import TransactionalProducer
 from stream_runtime.kafka.clients import QUICK
 from stream_runtime.records import SourcePartition
@@ -44,7 +44,8 @@ class NativeConsumer:
         ]
 
     def consumer_group_metadata(self) -> bytes:
-        return self._consumer.group_metadata()
+        with _errors():
+            return self._consumer.group_metadata()
 
     def incremental_assign(self, partitions: Sequence[TopicPartition]) -> None:
         with _errors():
@@ -123,7 +124,7 @@ def _errors() -> Iterator[None]:
     """Raise librdkafka's errors as confluent-kafka does."""
     try:
         yield
-    except KafkaFault as fault:
+    except LibrdkafkaError as fault:
         error = KafkaError(
             fault.code, fault.text, fault.is_fatal, fault.is_retriable, txn_requires_abort=fault.requires_abort
         )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import signal
 import struct
+import threading
 import time
 from contextlib import closing
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,12 +20,12 @@ pytest.importorskip("cdc_native.kafka.consumer", reason="the native core is not 
 
 from cdc_native.avro.messages import Messages
 from cdc_native.kafka.consumer import Consumer
-from cdc_native.kafka.librdkafka import KafkaFault
+from cdc_native.kafka.librdkafka import LibrdkafkaError
 from cdc_native.kafka.source_batch import SourceBatch
 from cdc_native.kafka.transactions import TransactionalProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dev.local_stack.servers.kafka import KafkaBroker
 
@@ -99,10 +102,37 @@ def read_to_ends(
     return found
 
 
-def judged(servers: dict[str, object], topic: str) -> dict[int, list[Row]]:
-    """The same by confluent-kafka's consumer."""
+def errors_of(consumer: Consumer) -> list[tuple[str | None, int, int, int, str]]:
+    """The first errors that come."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        if errors := consumer.poll(MOST, MOST_BYTES, 0.2)[1]:
+            return errors
+    return []
+
+
+def interrupted(consumer: Consumer) -> None:
+    """A poll that a signal ends after messages have come."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 2.0)
+    try:
+        with pytest.raises(InterruptedError):
+            consumer.poll(MOST, MOST_BYTES, SECONDS)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def judged(
+    servers: dict[str, object], topic: str, offsets: Mapping[int, int] = MappingProxyType({})
+) -> dict[int, list[Row]]:
+    """The same by confluent-kafka's consumer. offsets: of partitions that are not read from the start."""
     judge = Judge(properties(servers, f"{topic}.judge"))
-    judge.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+    judge.assign([TopicPartition(topic, number, offsets.get(number, 0)) for number in range(PARTITIONS)])
     found: dict[int, list[Row]] = {number: [] for number in range(PARTITIONS)}
     ended = 0
     deadline = time.monotonic() + SECONDS
@@ -186,13 +216,56 @@ class TestConsumer:
 
     def test_an_offset_that_was_never_there_is_an_error(self, topic: str, consumer: Consumer) -> None:
         consumer.assign([(topic, 2, 500)])
-        errors: list[tuple[str | None, int, int, int, str]] = []
-        deadline = time.monotonic() + SECONDS
-        while not errors and time.monotonic() < deadline:
-            errors += consumer.poll(MOST, MOST_BYTES, 0.2)[1]
-        ((name, number, _, code, text),) = errors
+        ((name, number, _, code, text),) = errors_of(consumer)
         assert (name, number, code) == (topic, 2, KafkaError._AUTO_OFFSET_RESET)
         assert "out of range" in text
+
+    def test_messages_that_are_deleted_while_it_reads_are_an_error(
+        self, servers: dict[str, Any], topic: str, consumer: Consumer
+    ) -> None:
+        fill(servers, topic)
+        kept = judged(servers, topic)[1][-1][2]
+        admin = AdminClient(servers)
+        admin.delete_records([TopicPartition(topic, 1, kept)])[TopicPartition(topic, 1)].result(SECONDS)
+        consumer.assign([(topic, 1, kept - 1)])
+        assert [error[:2] + error[3:4] for error in errors_of(consumer)] == [(topic, 1, KafkaError._AUTO_OFFSET_RESET)]
+        consumer.unassign([(topic, 1)])
+        consumer.assign([(topic, number, kept if number == 1 else 0) for number in range(PARTITIONS)])
+        assert read_to_ends(consumer, topic) == judged(servers, topic, {1: kept})
+
+    def test_an_exception_of_a_signal_loses_nothing(
+        self, servers: dict[str, Any], topic: str, consumer: Consumer
+    ) -> None:
+        fill(servers, topic)
+        consumer.assign([(topic, number, 0) for number in range(PARTITIONS)])
+        interrupted(consumer)
+        assert read_to_ends(consumer, topic) == judged(servers, topic)
+
+    def test_an_exception_of_a_signal_leaves_nothing_of_a_partition_that_is_removed(
+        self, servers: dict[str, Any], topic: str, consumer: Consumer
+    ) -> None:
+        fill(servers, topic)
+        expected = judged(servers, topic)
+        consumer.assign([(topic, number, 0) for number in range(PARTITIONS)])
+        interrupted(consumer)
+        consumer.unassign([(topic, 1)])
+        consumer.assign([(topic, 1, expected[1][3][2])])
+        assert read_to_ends(consumer, topic) == {**expected, 1: expected[1][3:]}
+
+    def test_other_threads_run_while_it_waits(self, consumer: Consumer) -> None:
+        ticks: list[float] = []
+
+        def tick() -> None:
+            for _ in range(20):
+                ticks.append(time.monotonic())
+                time.sleep(0.01)
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        began = time.monotonic()
+        assert consumer.poll(MOST, MOST_BYTES, 1.0) == ([], [])
+        thread.join()
+        assert sum(tick - began < 0.9 for tick in ticks) > 5
 
     def test_a_closed_consumer_reads_nothing(self, consumer: Consumer) -> None:
         consumer.close()
@@ -208,12 +281,13 @@ class TestTransactions:
         producer.begin()
         producer.send(topic, 0, b"a", b"1")
         producer.send(topic, 0, None, None)
+        producer.send(topic, 0, b"", b"")
         producer.send_offsets([(topic, 2, 7, "mark")], consumer.group_metadata(), SECONDS)
         assert consumer.committed([(topic, 0)], SECONDS) == [(-1001, None)]
         producer.commit(SECONDS)
         assert consumer.committed([(topic, 2), (topic, 0)], SECONDS) == [(7, "mark"), (-1001, None)]
-        assert [row[:3] for row in judged(servers, topic)[0]] == [(b"a", b"1", 0), (None, None, 1)]
-        assert consumer.bounds(topic, 0, SECONDS) == (0, 3)
+        assert [row[:3] for row in judged(servers, topic)[0]] == [(b"a", b"1", 0), (None, None, 1), (b"", b"", 2)]
+        assert consumer.bounds(topic, 0, SECONDS) == (0, 4)
 
     def test_an_aborted_transaction_leaves_nothing(
         self, servers: dict[str, object], topic: str, consumer: Consumer
@@ -237,6 +311,13 @@ class TestTransactions:
         producer.commit(SECONDS)
         assert [row[1] for row in judged(servers, topic)[1]] == values
 
+    def test_two_messages_with_one_place_are_refused(self, servers: dict[str, object], topic: str) -> None:
+        producer = open_producer(servers, topic)
+        producer.begin()
+        group = topic, Messages.of([b"k"]), Messages.of([b"v"])
+        with pytest.raises(ValueError, match="one place"):
+            producer.send_groups(0, [group, group])
+
     def test_a_second_producer_fences_the_first(self, servers: dict[str, object], topic: str) -> None:
         first = open_producer(servers, topic)
         first.begin()
@@ -245,7 +326,7 @@ class TestTransactions:
         second.begin()
         second.send(topic, 0, b"a", b"second")
         second.commit(SECONDS)
-        with pytest.raises(KafkaFault) as raised:
+        with pytest.raises(LibrdkafkaError) as raised:
             first.commit(SECONDS)
         assert raised.value.code in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
         assert [row[1] for row in judged(servers, topic)[0]] == [b"second"]
@@ -262,6 +343,6 @@ class TestTransactions:
         producer = open_producer({**servers, "message.max.bytes": 100_000_000}, topic)
         producer.begin()
         producer.send(topic, 0, None, random.Random(1).randbytes(3_000_000))
-        with pytest.raises(KafkaFault) as raised:
+        with pytest.raises(LibrdkafkaError) as raised:
             producer.commit(SECONDS)
         assert (raised.value.code, raised.value.requires_abort) == (KafkaError.MSG_SIZE_TOO_LARGE, True)
