@@ -232,7 +232,7 @@ cdef class Consumer(Client):
         return 0
 
     cdef tuple _batches(self):
-        """What is held, by partition."""
+        """The messages that are held, by partition, and the errors."""
         cdef Py_ssize_t i, slot, slots = 0, capacity = 4
         cdef Py_ssize_t* places = <Py_ssize_t*>malloc((self._count or 1) * sizeof(Py_ssize_t))
         cdef Slot* found

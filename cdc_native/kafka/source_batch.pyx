@@ -1,4 +1,4 @@
-"""What was read of a partition at once: keys, values, offsets and timestamps, without a Python object for a message.
+"""The messages of a partition that were read at once, without a Python object for each: buffers of keys and values.
 
 Python oracle: stream_runtime.records.SourceRecord.
 """
