@@ -54,6 +54,7 @@ LOG_LEVEL = 6
 """librdkafka's default."""
 LOGGED: dict[str, object] = {"logger": LIBRDKAFKA_LOGGER, "log_level": LOG_LEVEL}
 """Properties that make a client log through the program's log. The program must poll it all the time."""
+_LEVELS = (50, 50, 50, 40, 30, 20, 20, 10)  # logging's level of each syslog level, as in confluent-kafka
 _LOG_SECONDS = 1.0
 
 _SECRET_KEYS = frozenset({"sasl.password"})
@@ -70,6 +71,11 @@ class ClientConfig(dict[str, object]):
 # and looks up its coordinator. A consumer without permission for the group (the error's name) reads without one.
 WITHOUT_GROUP: dict[str, object] = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
 GROUP_REFUSED = "GROUP_AUTHORIZATION_FAILED"
+
+
+def log_line(level: int, text: str) -> None:
+    """Log a line of librdkafka, which a client of the native core has polled. level: a syslog level."""
+    LIBRDKAFKA_LOGGER.log(_LEVELS[level & 7], "%s", text)
 
 
 def client_config(settings: KafkaSettings) -> dict[str, object]:

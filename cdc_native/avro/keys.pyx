@@ -43,7 +43,7 @@ from cdc_native.formats.buffers cimport (
     write_byte,
     write_bytes,
 )
-from cdc_native.kafka.murmur2 cimport murmur2
+from cdc_native.formats.murmur2 cimport murmur2
 
 cdef extern from *:
     """

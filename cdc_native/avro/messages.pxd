@@ -24,7 +24,8 @@ cdef class Messages:
     cdef void settle(self) noexcept nogil
     cdef int inherit(self, Messages source) except -1
     cdef Py_ssize_t index_of(self, Py_ssize_t number) noexcept nogil
-    cdef Messages _subset(self, Py_ssize_t* places, Py_ssize_t place, Py_ssize_t size)
+    cdef Messages subset(self, const Py_ssize_t* places, Py_ssize_t place, Py_ssize_t size)
 
 
+cdef int64_t schema_id(Messages messages, Py_ssize_t number) except? -2
 cdef int raise_at(Messages messages, Py_ssize_t number, int64_t position, str reason) except -1

@@ -56,13 +56,20 @@ cdef class Messages:
             PyBuffer_Release(&found)
 
     @staticmethod
-    def of(values):
-        """Messages of bytes objects, None for a tombstone."""
+    def of(values, Messages source=None):
+        """Messages of bytes objects, None for a tombstone. source: the messages that they are made of, in whose places
+        they are.
+        """
         cdef Messages made = Messages()
         cdef tuple owner = tuple(values)
         cdef Py_ssize_t i
         made._owner = owner
-        made.allocate(len(owner))
+        if source is None:
+            made.allocate(len(owner))
+        elif source.count != len(owner):
+            raise ValueError("as many messages as the source has")
+        else:
+            made.inherit(source)
         for i in range(made.count):
             value = owner[i]
             if value is None:
@@ -106,35 +113,40 @@ cdef class Messages:
 
         AvroError for a message without a header.
         """
-        cdef Py_ssize_t i, last = -1
-        cdef uint32_t id_, last_id = 0
+        cdef Py_ssize_t i, place = -1
+        cdef int64_t found_id, last_id = -2
         cdef Py_ssize_t* places = <Py_ssize_t*>malloc(<size_t>(self.count or 1) * sizeof(Py_ssize_t))
         cdef dict found = {}
         cdef list sizes = []
-        cdef Bytes at
         if places == NULL:
             raise MemoryError
         try:
             for i in range(self.count):
-                at = self.spans[i].at
-                if at == NULL:
-                    places[i] = _place(found, sizes, None)
-                    sizes[places[i]] += 1
-                    continue
-                if self.spans[i].size < WIRE_HEADER_SIZE or at[0] != 0:
-                    raise AvroError(self.index_of(i), 0, "no Confluent header")
-                id_ = <uint32_t>at[1] << 24 | <uint32_t>at[2] << 16 | <uint32_t>at[3] << 8 | at[4]
-                if last < 0 or id_ != last_id:
-                    last, last_id = _place(found, sizes, id_), id_
-                places[i] = last
-                sizes[last] += 1
+                found_id = schema_id(self, i)
+                if found_id != last_id:
+                    place, last_id = _place(found, sizes, None if found_id < 0 else found_id), found_id
+                places[i] = place
+                sizes[place] += 1
             return [
-                (found_id, self._subset(places, place, sizes[place])) for place, found_id in enumerate(found)
+                (id_, self.subset(places, place, sizes[place])) for place, id_ in enumerate(found)
             ]
         finally:
             free(places)
 
-    cdef Messages _subset(self, Py_ssize_t* places, Py_ssize_t place, Py_ssize_t size):
+    def part(self, Py_ssize_t first, Py_ssize_t end):
+        """The messages [first, end), as a batch of their own, without a copy of their bytes."""
+        cdef Messages made = Messages()
+        cdef Py_ssize_t i
+        if not 0 <= first <= end <= self.count:
+            raise IndexError((first, end))
+        made._owner = self
+        made.allocate(end - first)
+        for i in range(made.count):
+            made.spans[i] = self.spans[first + i]
+        return made
+
+    cdef Messages subset(self, const Py_ssize_t* places, Py_ssize_t place, Py_ssize_t size):
+        """The `size` messages of those that have this place."""
         cdef Messages made = Messages()
         cdef Py_ssize_t i, at = 0
         made._owner = self
@@ -189,6 +201,16 @@ cdef Py_ssize_t _place(dict found, list sizes, id_) except -1:
     if place == len(sizes):
         sizes.append(0)
     return place
+
+
+cdef int64_t schema_id(Messages messages, Py_ssize_t number) except? -2:
+    """The id in a message's Confluent header; -1 for a tombstone. AvroError for a message without a header."""
+    cdef Bytes at = messages.spans[number].at
+    if at == NULL:
+        return -1
+    if messages.spans[number].size < WIRE_HEADER_SIZE or at[0] != 0:
+        raise_at(messages, number, 0, "no Confluent header")
+    return <uint32_t>at[1] << 24 | <uint32_t>at[2] << 16 | <uint32_t>at[3] << 8 | at[4]
 
 
 cdef int raise_at(Messages messages, Py_ssize_t number, int64_t position, str reason) except -1:

@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t
 
 from cdc_native.formats.buffers cimport Bytes
-from cdc_native.kafka.murmur2 cimport murmur2
+from cdc_native.formats.murmur2 cimport murmur2
 from cdc_native.fold.updates cimport PlainUpdate
 
 

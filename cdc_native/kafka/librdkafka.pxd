@@ -1,10 +1,11 @@
 # cython: language_level=3
-"""The functions of librdkafka's public interface (rdkafka.h) that the producer calls, found at run time."""
+"""The functions of librdkafka's public interface (rdkafka.h) that the core calls, found at run time."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t
 
 cdef enum:
     PRODUCER = 0  # rd_kafka_type_t
+    CONSUMER = 1
     CONF_OK = 0
     MSG_F_COPY = 0x2
     NO_PARTITION = -1  # RD_KAFKA_PARTITION_UA
@@ -15,6 +16,7 @@ cdef enum:
     # rd_kafka_resp_err_t
     ERR_QUEUE_FULL = -184
     ERR_FATAL = -150
+    TEXT_SIZE = 512
 
 
 cdef struct RkMessage:  # rd_kafka_message_t
@@ -27,6 +29,23 @@ cdef struct RkMessage:  # rd_kafka_message_t
     size_t key_len
     int64_t offset
     void* opaque
+
+
+cdef struct RkPartition:  # rd_kafka_topic_partition_t
+    char* topic
+    int32_t partition
+    int64_t offset
+    void* metadata
+    size_t metadata_size
+    void* opaque
+    int err
+    void* own
+
+
+cdef struct RkPartitions:  # rd_kafka_topic_partition_list_t
+    int count
+    int size
+    RkPartition* items
 
 
 cdef struct Library:
@@ -55,7 +74,55 @@ cdef struct Library:
     const char* (*event_error_string)(void*) noexcept nogil
     int (*fatal_error)(void*, char*, size_t) noexcept nogil
     int64_t (*message_latency)(const RkMessage*) noexcept nogil
+    const char* (*err2str)(int) noexcept nogil
+    int (*error_code)(void*) noexcept nogil
+    const char* (*error_string)(void*) noexcept nogil
+    int (*error_is_fatal)(void*) noexcept nogil
+    int (*error_is_retriable)(void*) noexcept nogil
+    int (*error_requires_abort)(void*) noexcept nogil
+    void (*error_destroy)(void*) noexcept nogil
+    void (*mem_free)(void*, void*) noexcept nogil
+    # of consumers
+    void* (*queue_new)(void*) noexcept nogil
+    void* (*queue_get_consumer)(void*) noexcept nogil
+    int (*poll_set_consumer)(void*) noexcept nogil
+    Py_ssize_t (*consume_batch)(void*, int, RkMessage**, size_t) noexcept nogil
+    void (*message_destroy)(RkMessage*) noexcept nogil
+    int64_t (*message_timestamp)(const RkMessage*, int*) noexcept nogil
+    const char* (*message_errstr)(const RkMessage*) noexcept nogil
+    const char* (*topic_name)(void*) noexcept nogil
+    RkPartitions* (*partitions_new)(int) noexcept nogil
+    RkPartition* (*partitions_add)(RkPartitions*, const char*, int32_t) noexcept nogil
+    void (*partitions_destroy)(RkPartitions*) noexcept nogil
+    void* (*incremental_assign)(void*, RkPartitions*) noexcept nogil
+    void* (*incremental_unassign)(void*, RkPartitions*) noexcept nogil
+    int (*committed)(void*, RkPartitions*, int) noexcept nogil
+    int (*query_watermark_offsets)(void*, const char*, int32_t, int64_t*, int64_t*, int) noexcept nogil
+    int (*consumer_close)(void*) noexcept nogil
+    void* (*group_metadata)(void*) noexcept nogil
+    void (*group_metadata_destroy)(void*) noexcept nogil
+    void* (*group_metadata_write)(void*, void**, size_t*) noexcept nogil
+    void* (*group_metadata_read)(void**, const void*, size_t) noexcept nogil
+    # of transactions
+    void* (*init_transactions)(void*, int) noexcept nogil
+    void* (*begin_transaction)(void*) noexcept nogil
+    void* (*send_offsets)(void*, RkPartitions*, void*, int) noexcept nogil
+    void* (*commit_transaction)(void*, int) noexcept nogil
+    void* (*abort_transaction)(void*, int) noexcept nogil
+
+
+cdef class Client:
+    cdef Library rk
+    cdef void* client
+    cdef void* queue  # of events
+    cdef object _log
+
+    cdef int open(self, int kind, str library, config, int events) except -1
+    cdef int take_log(self, void* event) except -1
+    cdef int check(self, void* error) except -1
+    cdef int check_code(self, int code) except -1
 
 
 cdef str text_of(const char* text)
-cdef int find_functions(Library* rk, bytes library) except -1
+cdef bytes c_text(str text)
+cdef int milliseconds(double seconds) noexcept

@@ -15,7 +15,6 @@ from libc.stdlib cimport free, realloc
 from cdc_native.kafka.acknowledgements cimport Acknowledgements
 from cdc_native.formats.batches cimport Batch, Message
 from cdc_native.kafka.librdkafka cimport (
-    CONF_OK,
     ERR_FATAL,
     ERR_QUEUE_FULL,
     EVENT_DR,
@@ -24,14 +23,15 @@ from cdc_native.kafka.librdkafka cimport (
     MSG_F_COPY,
     NO_PARTITION,
     PRODUCER,
-    Library,
+    TEXT_SIZE,
+    Client,
     RkMessage,
-    find_functions,
+    c_text,
+    milliseconds,
     text_of,
 )
 
 cdef enum:
-    TEXT_SIZE = 512
     SIGNALS_MS = 100  # a wait looks for signals this often
     MOST_EVENTS = 10_000  # of one poll
 
@@ -49,17 +49,13 @@ class SendError(Exception):
         self.topic = topic
 
 
-cdef class Producer:
+cdef class Producer(Client):
     """Sends messages. Only `__len__` and `refresh_metadata` may be called by a second thread.
 
     `library`: a shared library that is linked to librdkafka. `config`: librdkafka's properties. `most_bytes`: of the
     messages that are not acknowledged; a larger message is sent alone. `log`: is called with the syslog level and the
     text of each of librdkafka's log lines. OSError if the library is not usable, ValueError for a wrong property.
     """
-    cdef Library rk
-    cdef void* client
-    cdef void* queue
-    cdef object _log
     cdef int64_t _most_bytes
     cdef Acknowledgements _waiting
     cdef dict _topic_places
@@ -70,46 +66,19 @@ cdef class Producer:
     cdef list _errors  # since the last report
 
     def __cinit__(self, str library not None, config not None, int64_t most_bytes, log):
-        if sizeof(void*) < 8:
-            raise OSError("the native producer needs pointers of 64 bits")
         self._log = log
         self._most_bytes = most_bytes
         self._waiting = Acknowledgements()
         self._topic_places = {}
         self._errors = []
-        find_functions(&self.rk, library.encode())
-        self._open(config)
-
-    cdef int _open(self, config) except -1:
-        cdef char text[TEXT_SIZE]
-        cdef bytes name, value
-        cdef list properties = [
-            (_c_text(key), _c_text(str(content).lower() if isinstance(content, bool) else str(content)))
-            for key, content in {**config, "log.queue": "true"}.items()
-        ]
-        cdef void* conf = self.rk.conf_new()
-        text[0] = 0
-        for name, value in properties:
-            if self.rk.conf_set(conf, name, value, text, TEXT_SIZE) != CONF_OK:
-                self.rk.conf_destroy(conf)
-                raise ValueError((<bytes>text).decode(errors="replace"))
-        self.rk.conf_set_events(conf, EVENT_DR | EVENT_ERROR | EVENT_LOG)
-        self.client = self.rk.new(PRODUCER, conf, text, TEXT_SIZE)
-        if self.client == NULL:
-            self.rk.conf_destroy(conf)
-            raise ValueError((<bytes>text).decode(errors="replace"))
+        self.open(PRODUCER, library, config, EVENT_DR | EVENT_ERROR | EVENT_LOG)
         self.queue = self.rk.queue_get_main(self.client)
         self.rk.set_log_queue(self.client, NULL)
-        return 0
 
     def __dealloc__(self):
         cdef uint32_t i
         for i in range(self.topic_count):
             self.rk.topic_destroy(self.topics[i])
-        if self.client != NULL:
-            with nogil:
-                self.rk.queue_destroy(self.queue)
-                self.rk.destroy(self.client)
         free(self.topics)
         free(self.batch_places)
 
@@ -188,7 +157,7 @@ cdef class Producer:
         None, how many of its messages were refused, the code of the error, and the topic.)
         """
         cdef void* event
-        cdef int rest = <int>(seconds * 1000) if 0 < seconds < 86_400 else 0
+        cdef int rest = milliseconds(seconds)
         cdef int step
         cdef int taken = 0
         while True:
@@ -230,13 +199,11 @@ cdef class Producer:
 
     cdef int _take(self, void* event) except -1:
         """An error or a log line."""
-        cdef const char* facility = NULL
-        cdef const char* line = NULL
         cdef char text[TEXT_SIZE]
-        cdef int level = 0, code
+        cdef int code
         cdef int kind = self.rk.event_type(event)
-        if kind == EVENT_LOG and self.rk.event_log(event, &facility, &line, &level) == 0:
-            self._log(level, f"{text_of(facility)} [{text_of(self.rk.name(self.client))}] {text_of(line)}")
+        if kind == EVENT_LOG:
+            self.take_log(event)
         elif kind == EVENT_ERROR:
             code = self.rk.event_error(event)
             if code == ERR_FATAL:
@@ -249,18 +216,18 @@ cdef class Producer:
 
     def refresh_metadata(self, str topic not None, double seconds):
         """Make librdkafka know the topic's partitions. SendError if no broker answers in time."""
-        cdef bytes name = _c_text(topic)
+        cdef bytes name = c_text(topic)
         cdef char* c_name = name
         cdef void* metadata = NULL
         cdef void* handle
-        cdef int milliseconds = <int>(seconds * 1000) if 0 < seconds < 86_400 else 0
+        cdef int most = milliseconds(seconds)
         cdef int error
         with nogil:
             handle = self.rk.topic_new(self.client, c_name, NULL)
             if handle == NULL:
                 error = self.rk.last_error()
             else:
-                error = self.rk.metadata(self.client, 0, handle, &metadata, milliseconds)
+                error = self.rk.metadata(self.client, 0, handle, &metadata, most)
                 if metadata != NULL:
                     self.rk.metadata_destroy(metadata)
                 self.rk.topic_destroy(handle)
@@ -275,7 +242,7 @@ cdef class Producer:
         found = self._topic_places.get(name)
         if found is not None:
             return found
-        encoded = _c_text(name)
+        encoded = c_text(name)
         memory = realloc(self.topics, (<size_t>self.topic_count + 1) * sizeof(void*))
         if memory == NULL:
             raise MemoryError
@@ -307,11 +274,3 @@ cdef class Producer:
             self.batch_places[i] = self._topic(topics[i])
         self._batch_topics = topics
         return 0
-
-
-cdef bytes _c_text(str text):
-    """Encode a text as librdkafka takes it. ValueError for one that C would take for a shorter one."""
-    cdef bytes encoded = text.encode()
-    if b"\0" in encoded:
-        raise ValueError(f"{text!r} has a zero byte")
-    return encoded

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, cimpl
 from confluent_kafka import Producer as Client
 
 import cdc_native
-from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER
+from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER, log_line
 from publisher.inflight import PendingMessages
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cdc_native.formats.batches import Batch
 
 BY_KEY = -1  # librdkafka's RD_KAFKA_PARTITION_UA: the partitioner chooses
-_LEVELS = (50, 50, 50, 40, 30, 20, 20, 10)  # logging's level of each syslog level, as in confluent-kafka
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +87,7 @@ class NativeProducer:
         from cdc_native.kafka.producer import Producer, SendError  # noqa: PLC0415 - it may not be compiled
 
         self._send_error = SendError
-        self._producer = Producer(cimpl.__file__, config, most_bytes, _log)
+        self._producer = Producer(cimpl.__file__, config, most_bytes, log_line)
 
     def __len__(self) -> int:
         return len(self._producer)
@@ -182,7 +181,3 @@ class ConfluentProducer:
 
     def _on_error(self, error: KafkaError) -> None:
         self._report.errors.append(error)
-
-
-def _log(level: int, text: str) -> None:
-    LIBRDKAFKA_LOGGER.log(_LEVELS[level & 7], "%s", text)

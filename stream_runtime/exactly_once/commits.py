@@ -8,12 +8,13 @@ tests/support/stream_runtime/commit_contract.py is the contract of both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stream_runtime.records import Message, SourcePartition
+    from stream_runtime.source_batch import MessageGroups
 
 
 class StoredOffset(NamedTuple):
@@ -50,4 +51,13 @@ class Commits(Protocol):
 
     def close(self) -> None:
         """Give up uncommitted messages."""
+        ...
+
+
+@runtime_checkable
+class TakesBatches(Protocol):
+    """A commit protocol that takes a batch of messages as a whole."""
+
+    def send_groups(self, messages: MessageGroups, /) -> None:
+        """Make these messages part of the next commit, in their order."""
         ...

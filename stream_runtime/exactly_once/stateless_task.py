@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.chunks import ChunkSettings, chunks
-from stream_runtime.exactly_once.commits import StoredOffset
+from stream_runtime.exactly_once.commits import StoredOffset, TakesBatches
 from stream_runtime.exactly_once.committed import Committed, decode, encode
 from stream_runtime.exactly_once.report import NOTHING_DONE, Report
 from stream_runtime.fault_points import StatelessPoint, reach
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.records import Message
+from stream_runtime.source_batch import MessageGroups, SourceBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from stream_runtime.exactly_once.commits import Commits
     from stream_runtime.records import SourcePartition, SourceRecord, TopicShape
@@ -111,12 +112,12 @@ class StatelessTask:
         """
         started = time.monotonic()
         report = NOTHING_DONE
-        for chunk in chunks(records, self._settings.chunk):
+        for chunk in _chunks(records, self._settings.chunk):
             messages, error, native = transform(chunk)
             reach(StatelessPoint.TRANSFORMED)
             end = chunk[len(messages)].offset if error is not None else chunk[-1].offset + 1
             if messages:
-                is_last = error is None and chunk[-1] is records[-1]
+                is_last = error is None and end > records[-1].offset
                 self._commit(partition, messages, max(end, following) if is_last else end)
             report = report._replace(
                 first=report.first if report.chunks else chunk[0].offset,
@@ -152,11 +153,21 @@ class StatelessTask:
 
     def _commit(self, partition: SourcePartition, messages: Sequence[Message], offset: int) -> None:
         now, sent = self._wall_clock(), bool(messages) or not self.is_new(partition)
-        for message in messages:
-            self._commits.send(message)
+        if isinstance(messages, MessageGroups) and isinstance(self._commits, TakesBatches):
+            self._commits.send_groups(messages)
             reach(StatelessPoint.SOME_SENT)
+        else:
+            for message in messages:
+                self._commits.send(message)
+                reach(StatelessPoint.SOME_SENT)
         reach(StatelessPoint.ALL_SENT)
         metadata = encode(self._shapes[partition], now, sent=sent)
         self._commits.commit({partition: StoredOffset(offset, metadata)})
         self._committed[partition] = Committed(offset, now, sent)
         reach(StatelessPoint.CHUNK_COMMITTED)
+
+
+def _chunks(records: Sequence[SourceRecord], settings: ChunkSettings) -> Iterator[Sequence[SourceRecord]]:
+    if isinstance(records, SourceBatch):
+        return records.parts(settings.max_bytes, settings.max_messages)
+    return chunks(records, settings)

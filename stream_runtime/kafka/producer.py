@@ -5,10 +5,11 @@ from __future__ import annotations
 import faulthandler
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+import cdc_native
 from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_error_table import Kind
 from cdc_common.clients.kafka_errors import kafka_error, known_error
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.exactly_once.position import Position
     from stream_runtime.records import Message, SourcePartition
+    from stream_runtime.source_batch import MessageGroups
 
 _BATCH_BYTES = 1_000_000
 _INIT_SECONDS = 0.02
@@ -30,11 +32,12 @@ _LOOK_SECONDS = 5.0
 
 class ProducerSettings(NamedTuple):
     """transaction_seconds: the timeout after which the brokers abort a transaction. max_message_bytes: the smallest
-    limit of the topics that are sent to.
+    limit of the topics that are sent to. in_batches: send by the native core if it is in use, messages without headers.
     """
 
     transaction_seconds: float
     max_message_bytes: int
+    in_batches: bool = False
 
 
 PRODUCER_DEFAULTS = ProducerSettings(60.0, 1_048_588)
@@ -57,7 +60,9 @@ class FencingProducer:
         self._timeout = own.transaction_seconds
         self._begun = 0.0
         self._topics: set[str] = set()  # that the open transaction sends to
-        self._producer = Producer(
+        self._in_batches = own.in_batches and cdc_native.is_enabled()
+        self._producer = _open_producer(
+            settings,
             {
                 **client_config(settings),
                 **QUICK,
@@ -69,7 +74,8 @@ class FencingProducer:
                 "transaction.timeout.ms": int(own.transaction_seconds * 1000),
                 "message.max.bytes": 1_000_000_000,  # the client's limit is before compression
                 "batch.size": min(_BATCH_BYTES, own.max_message_bytes),
-            }
+            },
+            in_batches=self._in_batches,
         )
         self._init(time.monotonic() + TIMEOUT)
 
@@ -110,6 +116,16 @@ class FencingProducer:
                 raise self._explanation(error) from error
             else:
                 return
+
+    def send_groups(self, messages: MessageGroups) -> None:
+        """Queue messages; waits while the queue is full."""
+        if not self._in_batches:
+            for message in messages:
+                self.send(message)
+            return
+        self._topics.update(group.topic for group in messages.groups)
+        with self._explained():
+            self._producer.send_groups(messages)
 
     def send_positions(self, positions: Mapping[SourcePartition, Position]) -> None:
         """Add positions to the transaction. This fences no producer of another name."""
@@ -185,6 +201,14 @@ class FencingProducer:
             self._producer.abort_transaction(5.0)
         except KafkaException:
             return
+
+
+def _open_producer(settings: KafkaSettings, properties: Mapping[str, object], *, in_batches: bool) -> Any:  # noqa: ANN401 - one of two clients with the same methods
+    if in_batches:
+        from stream_runtime.kafka.native_clients import NativeTransactions  # noqa: PLC0415 - the core may be missing
+
+        return NativeTransactions(properties, settings)
+    return Producer(dict(properties))
 
 
 def send_all(settings: KafkaSettings, messages: Iterable[Message]) -> None:

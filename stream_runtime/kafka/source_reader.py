@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
+import cdc_native
 from cdc_common.clients.kafka import LOGGED, client_config
 from cdc_common.clients.kafka_errors import is_transient, kafka_error
 from cdc_common.errors.codes import CdcError
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka import driver_errors
-from stream_runtime.kafka.clients import QUICK, TIMEOUT
+from stream_runtime.kafka.clients import QUICK
 from stream_runtime.kafka.positions import read_stored
 from stream_runtime.records import SourcePartition, SourceRecord
 
@@ -34,6 +36,10 @@ _MEMORY = {
 }
 
 
+_Errors = list[tuple[SourcePartition | None, int, KafkaError]]
+"""Errors and ends of partitions, each with its offset; an error without a partition is the consumer's."""
+
+
 class Read(NamedTuple):
     """The messages that were read of each partition.
 
@@ -41,7 +47,7 @@ class Read(NamedTuple):
     errors: of partitions that cannot be read.
     """
 
-    records: dict[SourcePartition, list[SourceRecord]]
+    records: dict[SourcePartition, Sequence[SourceRecord]]
     following: dict[SourcePartition, int]
     errors: dict[SourcePartition, CdcError]
 
@@ -52,12 +58,11 @@ class SourceReader:
     def __init__(self, settings: KafkaSettings, group: str, faults: Faults = NEUTRAL_FAULTS) -> None:
         self._faults = faults
         self._assigned: dict[SourcePartition, int] = {}
-        self.consumer = Consumer(
+        self.consumer = _open_consumer(
             {
                 **client_config(settings),
                 **QUICK,
                 **_MEMORY,
-                **LOGGED,
                 "group.id": group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
@@ -69,13 +74,6 @@ class SourceReader:
     def stored(self, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, StoredOffset | None]:
         """The committed offsets. Waits for the end of open transactions. KafkaException."""
         return read_stored(self.consumer, partitions)
-
-    def bounds(self, partition: SourcePartition) -> tuple[int, int]:
-        """The first available offset and the next one."""
-        with driver_errors(f"read the offsets of {partition}"):
-            self.consumer.list_topics(partition.topic, TIMEOUT)  # a starting broker may not know the partition
-            first, following = self.consumer.get_watermark_offsets(TopicPartition(*partition), TIMEOUT)
-        return first, following
 
     def add(self, partition: SourcePartition, offset: int | None) -> None:
         """Read this partition too: from the offset on, or from the beginning if it is None."""
@@ -91,51 +89,77 @@ class SourceReader:
 
     def read(self, most: int, seconds: float) -> Read:
         """Read about `most` messages at most, for at most `seconds`."""
-        read = Read(defaultdict(list), {}, {})
+        read = Read({}, {}, {})
         if not self._assigned:
             return read
-        end = time.monotonic() + seconds
-        count = 0
         with driver_errors("read the source topics"):
-            while count < most:
-                left = end - time.monotonic()
-                messages = self.consumer.consume(min(_AT_ONCE, most - count), max(0.0, left))
-                count += self._take(messages, read)
-                if left <= 0:
-                    break
+            found, errors = self.consumer.poll(most, seconds)
+            for partition, records in found:
+                if partition in self._assigned:  # otherwise it has just been removed
+                    before = read.records.get(partition)
+                    read.records[partition] = records if before is None else [*before, *records]
+                    self._assigned[partition] = read.following[partition] = records[-1].offset + 1
+            for where, offset, error in errors:
+                if where is None or where in self._assigned:
+                    self._take(where, offset, error, read)
         return read
 
     def close(self) -> None:
         self.consumer.close()
 
-    def _take(self, messages: Iterable[Message], read: Read) -> int:
-        count = 0
-        for message in messages:
-            error = message.error()
-            partition = SourcePartition(message.topic() or "", message.partition() or 0)
-            offset = message.offset()
-            if message.topic() and partition not in self._assigned:  # it has just been removed
-                continue
-            if error is None:
-                assert offset is not None
-                key, value = message.key(), message.value()
-                read.records[partition].append(
-                    SourceRecord(None if key is None else bytes(key), None if value is None else bytes(value), offset)
-                )
-                self._assigned[partition] = read.following[partition] = offset + 1
-                count += 1
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's own codes
-                assert offset is not None
-                read.following[partition] = offset
-            else:
-                self._add_error(partition if message.topic() else None, error, read)
-        return count
-
-    def _add_error(self, partition: SourcePartition | None, error: KafkaError, read: Read) -> None:
+    def _take(self, partition: SourcePartition | None, offset: int, error: KafkaError, read: Read) -> None:
         """An error without a partition is the consumer's: it concerns all."""
-        if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF and partition is not None:  # noqa: SLF001 - librdkafka's own codes
+            read.following[partition] = max(offset, read.following.get(partition, 0))
+        elif code == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
             read.errors[partition] = self._faults.messages_deleted(partition, self._assigned.get(partition, 0))
         elif not is_transient(error):
             if partition is None:
                 raise KafkaException(error)
             read.errors[partition] = kafka_error(f"Cannot read {partition}", error)
+
+
+class ConfluentConsumer(Consumer):
+    """confluent-kafka's consumer, with the core's `poll`."""
+
+    def poll(  # type: ignore[override]
+        self, most: int, seconds: float
+    ) -> tuple[list[tuple[SourcePartition, list[SourceRecord]]], _Errors]:
+        """See stream_runtime.kafka.native_clients.NativeConsumer."""
+        records: dict[SourcePartition, list[SourceRecord]] = defaultdict(list)
+        errors: _Errors = []
+        end = time.monotonic() + seconds
+        count = 0
+        while count < most:
+            left = end - time.monotonic()
+            messages = self.consume(min(_AT_ONCE, most - count), max(0.0, left))
+            count += len(messages)
+            _sort(messages, records, errors)
+            if left <= 0:
+                break
+        return list(records.items()), errors
+
+
+def _sort(messages: Iterable[Message], records: dict[SourcePartition, list[SourceRecord]], errors: _Errors) -> None:
+    for message in messages:
+        error = message.error()
+        partition = SourcePartition(message.topic() or "", message.partition() or 0)
+        offset = message.offset()
+        if error is not None:
+            errors.append((partition if message.topic() else None, -1 if offset is None else offset, error))
+            continue
+        assert offset is not None
+        key, value = message.key(), message.value()
+        records[partition].append(
+            SourceRecord(None if key is None else bytes(key), None if value is None else bytes(value), offset)
+        )
+
+
+def _open_consumer(properties: Mapping[str, object]) -> Any:  # noqa: ANN401 - one of two clients with the same methods
+    """The core's consumer if it is in use."""
+    if cdc_native.is_enabled():
+        from stream_runtime.kafka.native_clients import NativeConsumer  # noqa: PLC0415 - the core may be missing
+
+        return NativeConsumer(properties)
+    return ConfluentConsumer({**properties, **LOGGED})

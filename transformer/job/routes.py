@@ -11,13 +11,14 @@ from cdc_common.messages.errors import MessageError
 from stream_runtime.exactly_once.stateless_task import Transformed
 from stream_runtime.fault_points import StatelessPoint, reach
 from stream_runtime.records import Message, SourcePartition
+from stream_runtime.source_batch import MessageGroup, MessageGroups, SourceBatch
 from transformer.derive import Source, Transform, derive
 from transformer.errors import StepError, TransformError
 from transformer.faults import message_refused, step_does_not_fit, target_partitions
 from transformer.rewrite import IS_NATIVE, REFUSALS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from cdc_native.avro.rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from stream_runtime.records import SourceRecord
@@ -55,11 +56,11 @@ class _Part(NamedTuple):
         """TransformError."""
         return None if message is None else self.header + self.transform(message[wire.HEADER_SIZE :])
 
-    def make_all(self, messages: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    def make_all(self, messages: Messages) -> Messages:
         """TransformError, and what the core refuses a message with."""
         if self.rewrite is None:
-            return [self.make(message) for message in messages]
-        return self.rewrite.apply(Messages.of(messages), wire.HEADER_SIZE, self.header).to_list()
+            return Messages.of([self.make(message) for message in messages.to_list()], messages)
+        return self.rewrite.apply(messages, wire.HEADER_SIZE, self.header)
 
     @property
     def is_native(self) -> bool:
@@ -118,32 +119,18 @@ class Routes:
         self, records: Sequence[SourceRecord], partition: int, check_target: CheckTarget
     ) -> Transformed:
         """Transform the messages of each route in one call."""
-        made: dict[int, Message] = {}
+        batch = records if isinstance(records, SourceBatch) else SourceBatch.of(records)
+        pairs, last = batch.pairs()
+        groups: list[MessageGroup] = []
         native = 0
-        for route, numbers in self._grouped(records, partition):
+        for key_id, value_id, keys, values in pairs:
+            route = self._tombstone_route(key_id, partition) if value_id is None else self._route_of(key_id, value_id)
             check_target(SourcePartition(route.topic, partition))
-            keys = route.key.make_all([records[number].key for number in numbers])
-            values = route.value.make_all([records[number].value for number in numbers])
-            for number, key, value in zip(numbers, keys, values, strict=True):
-                made[number] = _message(route, partition, key, value)
-            native += len(numbers) if route.key.is_native and route.value.is_native else 0
-        return Transformed([made[number] for number in range(len(records))], None, native)
-
-    def _grouped(self, records: Sequence[SourceRecord], partition: int) -> Iterable[tuple[_Route, list[int]]]:
-        """Group the numbers of the records by their route. MessageError."""
-        groups: dict[int, tuple[_Route, list[int]]] = {}
-        last: tuple[bytes | None, bytes] | None = None
-        numbers: list[int] = []
-        for number, record in enumerate(records):
-            value = record.value
-            key = record.key
-            heads = None if value is None else (key and key[: wire.HEADER_SIZE], value[: wire.HEADER_SIZE])
-            if heads is None or heads != last:
-                route = self._route(record, partition)
-                _, numbers = groups.setdefault(id(route), (route, []))
-                last = heads
-            numbers.append(number)
-        return groups.values()
+            groups.append(MessageGroup(route.topic, route.key.make_all(keys), route.value.make_all(values)))
+            native += len(values) if route.key.is_native and route.value.is_native else 0
+        for key_id, value_id in last.items():
+            self._of_tombstones[partition, key_id] = self._route_of(key_id, value_id)
+        return Transformed(MessageGroups(partition, groups), None, native)
 
     def forget(self, partition: int) -> None:
         """Another process may have read on in the partition since: what came last in it is not known here."""
@@ -169,11 +156,11 @@ class Routes:
         if record.value is None:
             return self._tombstone_route(key_id, partition)
         value_id = wire.schema_id(record.value)
-        route = self._routes.get((key_id, value_id))
-        if route is None:
-            route = self._keep_route(key_id, value_id)
-        self._of_tombstones[partition, key_id] = route
+        route = self._of_tombstones[partition, key_id] = self._route_of(key_id, value_id)
         return route
+
+    def _route_of(self, key_id: int | None, value_id: int) -> _Route:
+        return self._routes.get((key_id, value_id)) or self._keep_route(key_id, value_id)
 
     def _tombstone_route(self, key_id: int | None, partition: int) -> _Route:
         """A tombstone follows the deletion of its key, in its partition: messages of other partitions may have other
@@ -185,7 +172,7 @@ class Routes:
             newest = self._catalogue.newest(self._stream.topic)
             if newest is None:
                 raise TransformError("it is a tombstone, and its topic has no schema of values")
-            route = self._routes.get((key_id, newest.value_id)) or self._keep_route(key_id, newest.value_id)
+            route = self._route_of(key_id, newest.value_id)
             self._of_tombstones[partition, key_id] = route
         return route
 

@@ -76,10 +76,12 @@ class LocalJob:
     def without_fetches(self) -> Iterator[None]:
         """The only transformer's consumer fetches nothing until the end."""
         (reader,) = self._loop._streams._readers.values()
-        partitions = reader.consumer.assignment()
-        reader.consumer.pause(partitions)
+        offsets = dict(reader._assigned)
+        for partition in offsets:
+            reader.remove(partition)
         yield
-        reader.consumer.resume(partitions)
+        for partition, offset in offsets.items():
+            reader.add(partition, offset)
 
     def run_batch(self) -> None:
         """Runs a batch of all partitions, except those of streams that cannot be planned. Those that have failed are

@@ -17,9 +17,9 @@ from dev.tools.reference.native_constants import native_constants
 PACKAGE = Path(cdc_native.__file__).parent
 BELOW = {
     "formats": set(),
-    "kafka": {"formats"},
-    "avro": {"formats", "kafka"},
-    "fold": {"formats", "kafka"},
+    "avro": {"formats"},
+    "kafka": {"formats", "avro"},
+    "fold": {"formats"},
 }
 """The rooms that a room may import."""
 SOURCES = sorted(path for kind in ("pyx", "pxd", "pyi") for path in PACKAGE.rglob(f"*.{kind}"))

@@ -36,8 +36,8 @@ class Brokers:
 
 
 def read() -> Read:
-    records = {each: [SourceRecord(b"k", b"v", 4)] for each in (HERE, THERE)}
-    return Read(records, {HERE: 5, THERE: 5, SILENT: 7}, {})
+    records = [SourceRecord(b"k", b"v", 4)]
+    return Read({HERE: records, THERE: records}, {HERE: 5, THERE: 5, SILENT: 7}, {})
 
 
 def test_topics_that_are_the_same_are_read_with_one_question() -> None:
