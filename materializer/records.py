@@ -1,4 +1,4 @@
-"""What passes between the rooms: raw partitions, their records and decoded updates."""
+"""The records that pass between the rooms: raw partitions, their records and decoded updates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Arrival(NamedTuple):
 
 
 class RowUpdate(NamedTuple):
-    """What one raw message writes to one Cassandra partition: exactly one of row, static, range and deletion.
+    """One raw message's write to one Cassandra partition: exactly one of row, static, range and deletion.
 
     `arrival_ms`: the time of the raw partition at which the message arrived. `raw`: the message itself. `is_snapshot`:
     a snapshot's row image, which is folded when it arrives, after all writes of the log in its chunk.

@@ -116,9 +116,7 @@ class ColumnReader(NamedTuple):
 
 
 class RowsChange(NamedTuple):
-    """What a fan-out does to each row: it is deleted, or not; and the static row, whose cells have `statics_size`
-    bytes, is another one.
-    """
+    """The effect of a fan-out on each row: the row is deleted, or its static row changes."""
 
     deletion: DeletionTime | None
     static_before: Row | None
@@ -173,8 +171,8 @@ class NativeFold:
         self._has_statics = bool(stored.static_columns)
         columns = row_columns(table)
         places = {
-            True: {each.name: columns[each.name] for each in stored.static_columns},
-            False: {each.name: columns[each.name] for each in stored.regular_columns},
+            True: {column.name: columns[column.name] for column in stored.static_columns},
+            False: {column.name: columns[column.name] for column in stored.regular_columns},
         }
         self._fold = Fold(
             plan,
@@ -223,8 +221,8 @@ class NativeFold:
         return stop
 
     def mutation(self, updates: list[PlainUpdate], at: int) -> tuple[list[PlainUpdate], bool]:
-        """What the Python code must fold of the mutation at which the core has stopped, and whether the rest of the
-        mutation is done.
+        """Return the updates that the Python code must fold of the mutation at which the core has stopped, and whether
+        the rest of the mutation is done.
         """
         return updates[at : mutation_end(updates, at)], self._fold.is_begun
 

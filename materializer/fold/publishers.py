@@ -24,7 +24,7 @@ _WITHOUT_WATERMARK = CONTROL_KINDS | IMAGE_KINDS | REPAIR_KINDS
 
 
 class PublisherWatermark(NamedTuple):
-    """What is known of one publisher.
+    """The clock of one publisher, as its heartbeats show it.
 
     clock_us: everything in its node's log up to this time of the node's clock is folded, by its last heartbeat: a clock
     that was ahead is set back. next_clock_us, next_ms: the same time from a heartbeat that arrived at `next_ms`; the

@@ -89,12 +89,16 @@ class Repairs:
         """The open repairs of a Cassandra partition."""
         if not self._known:
             return []
-        return [each for each in self._known.values() if each.partition_key == partition_key and each.state == "open"]
+        return [
+            repair
+            for repair in self._known.values()
+            if repair.partition_key == partition_key and repair.state == "open"
+        ]
 
     @property
     def open_partitions(self) -> set[bytes]:
         """The keys of the Cassandra partitions with an open repair."""
-        return {each.partition_key for each in self._known.values() if each.state == "open"}
+        return {repair.partition_key for repair in self._known.values() if repair.state == "open"}
 
     def get(self, partition_key: bytes, repair: UUID) -> Repair | None:
         return self._known.get((partition_key, repair))

@@ -77,7 +77,7 @@ class SchemaInForce:
         table_id = current.table_id
         last = schema.digest if table_id == schema.table_id else self._known.newest.get(table_id, current.digest)
         following = self._known.versions_between(table_id, current.digest, last)
-        digest = next((each for each in following if each != current.digest), None)
+        digest = next((later for later in following if later != current.digest), None)
         return schema if digest is None else SchemaId(table_id, digest)
 
     def check(self, index: int, record: RawRecord, message: RawMessage) -> None:
@@ -134,7 +134,9 @@ class _Written:
         """
         tables = {digest: self._catalog.schema(self._message.table_id, digest) for digest in digests}
         found = [digest for digest in digests if self._may_be_under(digest, tables[digest])] or [digests[-1]]
-        return next((each for each in reversed(found) if tables[each].altered_at <= self._time), found[-1])
+        return next(
+            (candidate for candidate in reversed(found) if tables[candidate].altered_at <= self._time), found[-1]
+        )
 
     def _may_be_under(self, digest: bytes, table: TableMetadata) -> bool:
         kind = self._message.kind

@@ -63,7 +63,9 @@ class Snapshots:
     @property
     def running(self) -> tuple[str, ...]:
         """The ids of those for which purging waits."""
-        return tuple(str(each) for each, progress in self._known.items() if progress.is_running(self._forgotten))
+        return tuple(
+            str(snapshot) for snapshot, progress in self._known.items() if progress.is_running(self._forgotten)
+        )
 
     @property
     def is_running(self) -> bool:
@@ -121,7 +123,9 @@ def least_far(of: Sequence[SnapshotProgress]) -> SnapshotProgress:
     for progress in of:
         for host, state in progress.hosts.items():
             hosts[host] = min(hosts.get(host, state), state, key=HOST_STATES.index)
-    return SnapshotProgress(min(each.begun_ms for each in of), max(each.changed_ms for each in of), hosts)
+    return SnapshotProgress(
+        min(progress.begun_ms for progress in of), max(progress.changed_ms for progress in of), hosts
+    )
 
 
 def snapshot_key(snapshot: UUID) -> bytes:

@@ -83,11 +83,11 @@ class AssignedTopics:
         """
         newest = from_json(schemas[-1].json)
         cached = self._cache.read(newest.qualified_name, repr(forms))
-        keys = [(each.table_id, each.digest) for each in schemas]
+        keys = [(schema.table_id, schema.digest) for schema in schemas]
         try:
             found = self._assign(newest, avro_schemas_of(self._prefix, schemas, forms), schemas, cached)
         except CdcError as error:
-            newest_keys = {each.table_id: (each.table_id, each.digest) for each in schemas}.values()
+            newest_keys = {schema.table_id: (schema.table_id, schema.digest) for schema in schemas}.values()
             if error.code is not Code.REGISTRY_UNREACHABLE or not all(key in cached for key in newest_keys):
                 raise
             _logger.warning("registry away: stored topics are used", table=newest.qualified_name, problem=error.problem)

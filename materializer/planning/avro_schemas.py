@@ -29,7 +29,7 @@ def avro_schemas(
     """`earlier`: of the schemas before, whose names of renamed fields become aliases. prefix: kafka.topic_prefix."""
     shown = as_selected(table)
     value = value_schema(shown, prefix, forms)
-    former = [each.value for each in earlier if each.table.id == table.id]
+    former = [avro.value for avro in earlier if avro.table.id == table.id]
     return AvroSchemas(shown, key_schema(shown, prefix, forms), with_aliases(value, former))
 
 

@@ -57,8 +57,8 @@ def new_schemas(schemas: Sequence[TableSchema], known: Sequence[ChangeTopic | No
     than what the registry has.
     """
     last_known = max(_first_places(known).values(), default=-1)
-    newest = {each.table_id: place for place, each in enumerate(schemas)}
-    times = {place: from_json(each.json).altered_at for place, each in enumerate(schemas)}
+    newest = {schema.table_id: place for place, schema in enumerate(schemas)}
+    times = {place: from_json(schema.json).altered_at for place, schema in enumerate(schemas)}
     has_times = bool(times) and times[len(times) - 1] > 0
     return {
         place
@@ -79,8 +79,8 @@ def _first_places(known: Sequence[ChangeTopic | None]) -> dict[tuple[str, int, i
 def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema], forms: TypeForms = EXACT) -> list[AvroSchemas]:
     """The Avro schemas of a table's schemas, which come from the oldest to the newest, in the table's forms."""
     avros: list[AvroSchemas] = []
-    for each in schemas:
-        avros.append(avro_schemas(prefix, from_json(each.json), avros, forms))
+    for schema in schemas:
+        avros.append(avro_schemas(prefix, from_json(schema.json), avros, forms))
     return avros
 
 
@@ -184,7 +184,7 @@ class ChangeTopics:
     def _register_new_topic(self, avro: AvroSchemas) -> ChangeTopic:
         """The first version of the topic, or the next one."""
         first = next(self._topic_names(avro.table))
-        topic = next(each for each in self._topic_names(avro.table) if not self._registry.has(f"{each}-key"))
+        topic = next(name for name in self._topic_names(avro.table) if not self._registry.has(f"{name}-key"))
         value_id = self._registry.register(f"{topic}-value", avro.value)
         key_id = self._registry.register(f"{topic}-key", avro.key)
         self._subjects.add(f"{topic}-key")

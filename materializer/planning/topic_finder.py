@@ -46,7 +46,7 @@ def topics_of_table(settings: Settings, keyspace: str, table: str, existing: Col
     """
     prefix = settings.kafka.topic_prefix
     name = re.escape(change_topic(prefix, keyspace, table))
-    found = {each for each in existing if re.fullmatch(rf"{name}(-v\d+)?", each)}
+    found = {topic for topic in existing if re.fullmatch(rf"{name}(-v\d+)?", topic)}
     if settings.materializer.topics == "registry":
         with SchematizerClient.of_settings(settings.registry) as client:
             assigned = {topic.name for topic in client.assigned_topics(f"{prefix}.{keyspace}", table)}

@@ -77,7 +77,7 @@ class TableCatalog:
             found = self._encoders[digest] = KeyEncoders(
                 clustering_encoder(table.clustering),
                 bound_encoder(table.clustering),
-                {name: path_encoder(each.type) for name, each in row_columns(table).items() if each.is_complex},
+                {name: path_encoder(column.type) for name, column in row_columns(table).items() if column.is_complex},
             )
         return found
 
@@ -111,14 +111,18 @@ class TableCatalog:
             if of == table_id and (not self.topics or digest in self.topics) and (table.altered_at > 0 or not has_times)
         ]
 
+    def _digests(self, table_id: bytes) -> list[bytes]:
+        """Return the digests of the table's known schemas, the oldest first."""
+        return [digest for of, digest in self.schemas if of == table_id]
+
     def version_from(self, table_id: bytes, digest: bytes) -> bytes:
         """The schema itself or, if it is none of `versions`, the first one after it, or the newest."""
         self.schema(table_id, digest)
         versions = self.versions(table_id)
         if digest in versions:
             return digest
-        order = [each for of, each in self.schemas if of == table_id]
-        return next((each for each in order[order.index(digest) :] if each in versions), versions[-1])
+        order = self._digests(table_id)
+        return next((later for later in order[order.index(digest) :] if later in versions), versions[-1])
 
     def versions_between(self, table_id: bytes, first: bytes, last: bytes) -> list[bytes]:
         """`versions` from one schema to the other or, if that is none of them, to the first one after it."""
@@ -126,9 +130,9 @@ class TableCatalog:
         if not versions:
             return []
         self.schema(table_id, first)
-        order = [each for of, each in self.schemas if of == table_id]
+        order = self._digests(table_id)
         end = versions.index(self.version_from(table_id, last))
-        return [each for each in versions[: end + 1] if order.index(each) >= order.index(first)]
+        return [version for version in versions[: end + 1] if order.index(version) >= order.index(first)]
 
     def written_with(self, table_id: bytes, digest: bytes) -> TableMetadata:
         """The schema that reads an update which names one: an earlier one that is still in force as the newest, under
@@ -138,7 +142,7 @@ class TableCatalog:
         newest = self.newest.get(table_id)
         if newest is None or digest == newest:
             return named
-        order = [each for of, each in self.schemas if of == table_id]
+        order = self._digests(table_id)
         is_early = newest in order and named.altered_at > 0 and order.index(digest) > order.index(newest)
         return self.schema(table_id, newest) if is_early else named
 

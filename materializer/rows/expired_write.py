@@ -74,7 +74,7 @@ def expired_parts(update: Row, stored: Row | None, now: int) -> ExpiredParts | N
     has_liveness = liveness.ttl not in (NO_TTL, EXPIRED_LIVENESS_TTL) and not liveness.is_live(now)
     if not has_liveness and not _has_expired_cell(update, now):
         return None
-    cells = {each for each in _cells(update) if each[1].is_expiring and not each[1].is_live(now)}
+    cells = {(name, cell) for name, cell in _cells(update) if cell.is_expiring and not cell.is_live(now)}
     if stored is not None:
         cells.difference_update(_cells(stored))
         has_liveness = has_liveness and stored.liveness != liveness

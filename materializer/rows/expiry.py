@@ -73,8 +73,8 @@ def row_timers(row: Row | None, now: int) -> RowTimers:
     if not (dead or cells or mortal):
         return NO_TIMERS
     expires = []
-    for each, timestamp, end in _ends(mortal, cells):
-        if each.is_live(now):
+    for part, timestamp, end in _ends(mortal, cells):
+        if part.is_live(now):
             expires.append(end)
         else:
             dead.append(purge_second(timestamp, end))
@@ -82,7 +82,7 @@ def row_timers(row: Row | None, now: int) -> RowTimers:
 
 
 def _ends(mortal: list[LivenessInfo], cells: list[Cell]) -> Iterator[tuple[LivenessInfo | Cell, int, int]]:
-    """What expires, its write timestamp and the second at which it expires."""
+    """Yield each part that expires, its write timestamp (µs) and the second at which it expires."""
     for liveness in mortal:
         yield liveness, liveness.timestamp, liveness.local_expiration_time
     for cell in cells:

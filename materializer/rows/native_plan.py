@@ -162,7 +162,7 @@ def _columns(columns: Sequence[ColumnMetadata], header: Columns) -> list[tuple[b
 def _fields(
     table: TableMetadata, stored: TableMetadata, names: dict[str, str], forms: TypeForms
 ) -> list[tuple[bool, int, TypeForm, TypeForm, int | None, bytes, bytes]]:
-    """What messages show: the columns that the table has, static ones first."""
+    """Return the fields of messages: the columns that the table has, static ones first."""
     fields = []
     for is_static, shown, places in (
         (True, table.static_columns, stored.static_columns),

@@ -26,7 +26,7 @@ _FACTS = struct.Struct(">BqqQQ?")
 
 
 class PartitionFacts(NamedTuple):
-    """What is stored once for a Cassandra partition.
+    """The values that are stored once for a Cassandra partition.
 
     visible_rows: how many rows are visible; static_sequence: the row_sequence of the row that stands for the partition
     when no row is visible. Both are kept only for tables with clustering columns. has_ranges: whether the partition has

@@ -48,5 +48,5 @@ def read_published(state: StateReader | Overlay) -> dict[bytes, Published]:
 
 
 def encode_published(published: Mapping[bytes, Published]) -> bytes:
-    entries = [[table_id.hex(), *each.topic, each.offset] for table_id, each in published.items()]
+    entries = [[table_id.hex(), *entry.topic, entry.offset] for table_id, entry in published.items()]
     return VERSION_BYTE + json.dumps(entries, separators=(",", ":")).encode()

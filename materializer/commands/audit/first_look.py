@@ -55,7 +55,7 @@ class Candidate(NamedTuple):
 
 
 class SpanResult(NamedTuple):
-    """What the first look at a span has found. rows: what SELECT gave. units: of both sides."""
+    """The result of the first look at a span."""
 
     span: Span
     rows: int
@@ -84,7 +84,7 @@ def scan_state(plan: SlicePlan, raw_partition: RawPartition) -> Iterator[tuple[K
 def scan_rows(plan: SlicePlan, state: StateReader) -> Iterator[tuple[Key, Stored]]:
     """The units of a state whose tokens are in the slice, in the order of the state."""
     index, table, digests = SpanIndex(plan.spans), plan.audit.table(), schema_digests(state)
-    for partition_key, units in groupby(scan_units(state), key=lambda each: each.partition_key):
+    for partition_key, units in groupby(scan_units(state), key=lambda unit: unit.partition_key):
         token = decorated_token(partition_key)
         number = index.find(token)
         if number is None:
@@ -103,7 +103,7 @@ def compare_spans(plan: SlicePlan, entries: Iterable[tuple[Key, Stored]]) -> Ite
     pace = Pace(options.rows_per_second / plan.parallel)
     cassandra = plan.audit.settings.cassandra
     with connect_raw(cassandra, options.consistency, ANSWER_SECONDS) as reader:
-        for number, units in groupby(entries, key=lambda each: each[0][0]):
+        for number, units in groupby(entries, key=lambda entry: entry[0][0]):
             yield SpanComparison(plan.audit, reader, pace).compare(plan.spans[number], state_units(units))
 
 
@@ -148,7 +148,7 @@ class SpanComparison:
         return SpanResult(span, self._selected.rows, self._units, tuple(self._candidates), tuple(self._unread))
 
     def _compare_all(self, units: Iterable[StateUnit]) -> None:
-        """What SELECT does not show."""
+        """Compare units that SELECT does not show."""
         for unit in units:
             self._compare(unit, None)
 
@@ -179,7 +179,7 @@ class RowDecoder:
         self._headers: dict[bytes, SerializationHeader] = {}
 
     def side(self, unit: StateUnit, second: int) -> tuple[Side, Clustering | None]:
-        """What the unit shows at `second`, and its clustering; None for the static columns."""
+        """Return the values that the unit shows at `second`, and its clustering (None for the static columns)."""
         is_static = unit.place[2] == STATIC_UNIT
         row, _ = read_row(unit.row, 0, self._header(unit.digest), is_static=self._table.is_stored_static(unit.place[2]))
         clustering = None if is_static else self._table.clustering_of(row)

@@ -1,4 +1,4 @@
-"""What the audit's tasks are given: they run in Spark's executors and get everything they need with their work."""
+"""The parameters of the audit's tasks, which run in Spark's executors and get everything they need with their work."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ProgressFile:
         try:
             content = json.loads(data)
             check_version(content.pop("format"), READABLE_VERSIONS, "audit progress")
-            waiting = [_candidate(each) for each in content.pop("waiting")]
+            waiting = [_candidate(candidate) for candidate in content.pop("waiting")]
             unread = [Unread(Span(*span), reason, begun) for span, reason, begun in content.pop("unread")]
             differing = [bytes.fromhex(key) for key in content.pop("differing", [])]
             return Progress(**content, waiting=waiting, unread=unread, differing=differing)
@@ -80,7 +80,9 @@ class ProgressFile:
 
 def _candidate(content: list[Any]) -> Candidate:
     partition_key, clustering, seen_us, columns, looks = content
-    values = None if clustering is None else tuple(None if each is None else bytes.fromhex(each) for each in clustering)
+    values = (
+        None if clustering is None else tuple(None if value is None else bytes.fromhex(value) for value in clustering)
+    )
     return Candidate(
-        bytes.fromhex(partition_key), values, seen_us, {name: Seen(*each) for name, each in columns.items()}, looks
+        bytes.fromhex(partition_key), values, seen_us, {name: Seen(*seen) for name, seen in columns.items()}, looks
     )

@@ -34,7 +34,7 @@ _MOST_LOOKS = 6
 
 
 class LookPlan(NamedTuple):
-    """What to look at again in one raw partition. parallel: how many raw partitions are looked at."""
+    """The candidates to look at again in one raw partition."""
 
     raw_partition: RawPartition
     candidates: Sequence[Candidate]
@@ -77,8 +77,10 @@ def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
         if state is None:
             return LookResult((), tuple(look.candidates), (), 0, 0)
         reached = caught_up.reached_us(state, plan.settings.materializer)
-        ready = [each for each in look.candidates if is_reached(each, reached, plan.log_delay_seconds)]
-        waiting = [each for each in look.candidates if not is_reached(each, reached, plan.log_delay_seconds)]
+        ready = [candidate for candidate in look.candidates if is_reached(candidate, reached, plan.log_delay_seconds)]
+        waiting = [
+            candidate for candidate in look.candidates if not is_reached(candidate, reached, plan.log_delay_seconds)
+        ]
         if not ready:
             return LookResult((), tuple(waiting), (), 0, reached)
         with connect_raw(plan.settings.cassandra, plan.options.consistency, ANSWER_SECONDS) as reader:

@@ -35,9 +35,10 @@ class Unread(NamedTuple):
 
 
 class SelectedUnits:
-    """What SELECT shows in one span, in the order of tokens, keys and units; and tokens that cannot be read.
+    """Reads one span by SELECT: yields its units in the order of tokens, keys and units, and the tokens that cannot be
+    read.
 
-    rows: how many rows were read.
+    rows: the number of rows read.
     """
 
     def __init__(self, table: AuditedTable, reader: PageReader, page_rows: int, pace: Pace) -> None:

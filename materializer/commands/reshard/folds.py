@@ -1,4 +1,4 @@
-"""What `state reshard` folds: the unread messages of the old raw partitions, ticks, and the backlog after the switch.
+"""The folds of `state reshard`: the unread messages of the old raw partitions, ticks, and the backlog after the switch.
 
 Each function is a task: it is given all that it needs, and can run on any machine. It may run again after a failure.
 """

@@ -68,7 +68,7 @@ class PartWriter:
         if self._sizes[target] >= _PART_BYTES:
             self._write(target)
         elif self._held >= _MEMORY_BYTES:
-            self._write(max(self._sizes, key=lambda each: self._sizes[each]))
+            self._write(max(self._sizes, key=lambda candidate: self._sizes[candidate]))
 
     def finish(self) -> dict[int, list[str]]:
         """Write what is left: the names."""

@@ -74,7 +74,7 @@ class Times(NamedTuple):
 
 
 class StateFacts(NamedTuple):
-    """What a state stores besides the entries of Cassandra partitions.
+    """The facts that a state stores besides the entries of Cassandra partitions.
 
     schema: the one in force; None if the state is empty. schemas: the stored digests by their numbers.
     """
@@ -170,8 +170,8 @@ def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: 
 
 def _common_topics(states: Collection[Mapping[bytes, Published]]) -> dict[bytes, Published]:
     """The topics of all states; the offsets are of raw partitions that are no more."""
-    topics = {table_id: Published(each.topic) for published in states for table_id, each in published.items()}
-    if any(each.topic != topics[table_id].topic for published in states for table_id, each in published.items()):
+    topics = {table_id: Published(entry.topic) for published in states for table_id, entry in published.items()}
+    if any(entry.topic != topics[table_id].topic for published in states for table_id, entry in published.items()):
         raise ValueError("the states publish their rows to several topics")
     return topics
 

@@ -63,7 +63,9 @@ def facts_of(settings: MaterializerSettings, source: Source) -> StateFacts:
 
 def newest_version(settings: MaterializerSettings, raw_partitions: Collection[RawPartition]) -> str:
     """The newest version that is stored of any of them, committed or not."""
-    return max((_checkpoints(settings, each).newest_version() for each in raw_partitions), key=sequence)
+    return max(
+        (_checkpoints(settings, raw_partition).newest_version() for raw_partition in raw_partitions), key=sequence
+    )
 
 
 def split_source(
