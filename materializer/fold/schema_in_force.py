@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.types.marshal import NativeType
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS
 from materializer.fold.row_updates import row_update
 from materializer.fold.schema_change import read_shown
@@ -170,7 +171,7 @@ class _Written:
 
 def _is_alike(left: CqlType, right: CqlType) -> bool:
     """Whether values of both types are serialized alike: a user type's fields may have other names."""
-    return left == right or (not isinstance(left, NativeType) and type_form(left) == type_form(right))
+    return left == right or (not isinstance(left, NativeType) and type_form(left, EXACT) == type_form(right, EXACT))
 
 
 def _types(table: TableMetadata) -> dict[str, CqlType]:

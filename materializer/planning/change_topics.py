@@ -14,7 +14,6 @@ import structlog
 
 from cdc_common.clients.registry.errors import IncompatibleSchemaError
 from cdc_common.errors.codes import Code
-from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import schema_text
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import change_topic, versions
@@ -76,7 +75,7 @@ def _first_places(known: Sequence[ChangeTopic | None]) -> dict[tuple[str, int, i
     return places
 
 
-def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema], forms: TypeForms = EXACT) -> list[AvroSchemas]:
+def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema], forms: TypeForms) -> list[AvroSchemas]:
     """The Avro schemas of a table's schemas, which come from the oldest to the newest, in the table's forms."""
     avros: list[AvroSchemas] = []
     for schema in schemas:
@@ -116,9 +115,7 @@ class ChangeTopics:
         """Raise CdcError if the registry does not answer."""
         self._registry.check_reachable()
 
-    def find_or_create(
-        self, schemas: Sequence[TableSchema], forms: TypeForms = EXACT
-    ) -> tuple[ChangeTopic | None, ...]:
+    def find_or_create(self, schemas: Sequence[TableSchema], forms: TypeForms) -> tuple[ChangeTopic | None, ...]:
         """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
         Schemas that are newer than all that the registry knows are registered in their order, and the newest one of

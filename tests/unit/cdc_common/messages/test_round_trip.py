@@ -43,7 +43,7 @@ def read_by_apache(schema: Any, data: bytes) -> Any:  # noqa: ANN401  any JSON, 
 READERS = (read_by_fastavro, read_by_apache)
 
 
-def back(cql_type: CqlType, value: bytes | tuple[tuple[bytes, bytes], ...], forms: TypeForms = EXACT) -> list[object]:
+def back(cql_type: CqlType, value: bytes | tuple[tuple[bytes, bytes], ...], forms: TypeForms) -> list[object]:
     """What each reader's value is in Cassandra's bytes."""
     avro_type = AvroTypes("t", forms).column("c", cql_type)
     data, schema = avro_type.encode(value), without_logical_types(avro_type.schema)
