@@ -21,18 +21,16 @@ class SourcePartition(NamedTuple):
 class Share(NamedTuple):
     """A fixed set of source partitions that one task owns. It is the unit of placement, fencing, retry and stop."""
 
+    # The name under which the job plans it. An error of a stream stops all its shares.
     stream: str
-    """The name under which the job plans it. An error of a stream stops all its shares."""
+    # In the order of their names.
     partitions: tuple[SourcePartition, ...]
-    """In the order of their names."""
+    # Its name in its consumer group. Its transactional id is `<group>/<id>`. That of a single partition is the
+    # partition's name.
     id: str
-    """Its name in its consumer group. Its transactional id is `<group>/<id>`. That of a single partition is the
-    partition's name.
-    """
+    # Which of the job's readers it belongs to, such as a transformer: two of them may read the same partition, each in
+    # a consumer group of its own. Empty if the job has only one.
     reader: str = ""
-    """Which of the job's readers it belongs to, such as a transformer: two of them may read the same partition, each in
-    a consumer group of its own. Empty if the job has only one.
-    """
 
     @classmethod
     def of(cls, partition: SourcePartition) -> Self:

@@ -15,14 +15,14 @@ from transformer.settings import TransformerSettings
 class Stream:
     """A transformer's way from one source topic to its target."""
 
+    # The transformer's number, in the file.
     number: int
-    """The transformer's number, in the file."""
     topic: str
     shape: TopicShape
+    # The id of the newest schema of the topic's values, in which all columns exist that the steps name.
     newest_id: int
-    """The id of the newest schema of the topic's values, in which all columns exist that the steps name."""
+    # The source's personal columns.
     pii: frozenset[str] = frozenset()
-    """The source's personal columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class TransformPlan:
     """The plan of a batch."""
 
     definitions: Definitions
+    # The streams that are planned, by name.
     streams: Mapping[str, Stream]
-    """The streams that are planned, by name."""
+    # A share for each partition of every stream, also of those that cannot be planned.
     shares: tuple[Share, ...]
-    """A share for each partition of every stream, also of those that cannot be planned."""
 
     def transformer(self, stream: Stream) -> Transformer:
         return self.definitions.transformers[stream.number]

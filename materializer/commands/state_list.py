@@ -25,20 +25,23 @@ _COLUMNS = ("partition", "version", "offset", "lag", "changelogs", "bytes", "sna
 
 
 class StoredState(NamedTuple):
-    """The state of a raw partition in the checkpoint location.
+    """The state of a raw partition in the checkpoint location."""
 
-    position: None if the group has no offset. end: the raw partition's next offset, None if the topic is gone.
-    snapshot_bytes: of the manifests and of their files. topics: the change topics that its changes go to; None if they
-    were not asked for, or without a position.
-    """
-
+    # The raw partition.
     raw_partition: RawPartition
+    # The committed position; None if the group has no offset.
     position: Position | None
+    # The raw partition's next offset; None if the topic is gone.
     end: int | None
+    # The number of changelogs.
     changelogs: int
+    # Their size.
     changelog_bytes: int
+    # The number of snapshots.
     snapshots: int
+    # The size of the manifests and of their files.
     snapshot_bytes: int
+    # The change topics that its changes go to; None if they were not asked for, or without a position.
     topics: list[str] | None
 
 

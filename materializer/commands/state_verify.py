@@ -26,14 +26,15 @@ T = TypeVar("T")
 
 
 class Verdict(NamedTuple):
-    """The number of files that were read, their bytes, and the problems that were found.
+    """The result of reading a state's files."""
 
-    unreferenced: the number of files that no manifest names. A clean-up will delete them.
-    """
-
+    # The number of files that were read.
     files: int
+    # Their size.
     bytes: int
+    # The number of files that no manifest names. A clean-up will delete them.
     unreferenced: int
+    # A sentence for each problem.
     problems: tuple[str, ...]
 
 

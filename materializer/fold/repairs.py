@@ -32,10 +32,13 @@ _UNENDED = ("expected", "running")
 
 
 class Ended(NamedTuple):
-    """A host's end: RepairStep.flushed_to and replicas (0 where the version before has stored it)."""
+    """The end of a host's part of a repair."""
 
+    # The segment of RepairStep.flushed_to.
     segment: int
+    # The position of RepairStep.flushed_to in its segment.
     position: int
+    # RepairStep.replicas; 0 where an earlier version of the state has stored it.
     replicas: int = 0
 
 
@@ -44,16 +47,22 @@ HostPart: TypeAlias = Literal["expected", "running"] | Ended
 
 
 class Repair(NamedTuple):
-    """One repair of one Cassandra partition. schema: the digest of the table's schema when it began.
+    """One repair of one Cassandra partition.
 
     A repair that is over is kept until its time is over: no copy of its messages can begin it again.
     """
 
+    # The serialized partition key.
     partition_key: bytes
+    # The repair's id.
     id: UUID
+    # The end of its time, in ms of the raw partition's time.
     until_ms: int
+    # The digest of the table's schema when it began.
     schema: bytes
+    # Whether it is open, and how it has ended.
     state: RepairState
+    # How far each host is, by its id.
     hosts: Mapping[bytes, HostPart]
 
     @property

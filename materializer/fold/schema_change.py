@@ -45,9 +45,11 @@ _LAST = b"\xff"  # after all keys of a Cassandra partition
 
 
 class ShownFrom(NamedTuple):
-    """A range of rows published under `schema`: from the key `start` to the next entry's start."""
+    """A range of rows that are published under one schema. It ends at the next entry's start."""
 
+    # The first key of the range.
     start: bytes
+    # The schema.
     schema: SchemaId
 
 

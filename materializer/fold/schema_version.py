@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 
 class SchemaVersion(NamedTuple):
-    """A schema with what reads and shows rows by it. `topic`: the name of the one that its table's changes go to; None
-    if no changes can be published under the schema.
-    """
+    """A schema with the parts that read and show rows under it."""
 
+    # The table's id and the schema's digest.
     id: SchemaId
+    # The table as the schema describes it.
     table: TableMetadata
+    # Reads stored rows.
     codec: RowCodec
+    # Makes the images of rows.
     imager: RowImager
+    # The name of the topic that its table's changes go to; None if no changes can be published under the schema.
     topic: str | None
 
     def image(self, row: Row, now: int, statics: Mapping[str, ColumnImage]) -> RowImage | None:

@@ -27,12 +27,13 @@ _KEPT_MS = 30 * 24 * 3600 * 1000  # a finished snapshot, so that a late copy of 
 
 
 class SnapshotProgress(NamedTuple):
-    """The progress of one snapshot. begun_ms, changed_ms: the arrival of its first and last step that said something
-    new.
-    """
+    """The progress of one snapshot."""
 
+    # The arrival (ms) of its first step.
     begun_ms: int
+    # The arrival (ms) of its last step that said something new.
     changed_ms: int
+    # How far each host is, by its id.
     hosts: Mapping[bytes, HostState]
 
     def with_step(self, step: SnapshotStep, host: bytes, arrival_ms: int) -> SnapshotProgress:

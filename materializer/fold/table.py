@@ -61,10 +61,15 @@ class ChunkContext(NamedTuple):
     and their writes to the overlay.
     """
 
+    # The state as the chunk has changed it so far.
     overlay: Overlay
+    # The time of the table's messages.
     clock: RunClock
+    # The work that the chunk may still do.
     budget: Budget
+    # The chunk's changes, in order.
     changes: list[Change]
+    # The repairs in the state.
     repairs: Repairs
 
 

@@ -51,8 +51,11 @@ class TableTools(NamedTuple):
 class Event(NamedTuple):
     """The write, or the expiry of one second, that is folded."""
 
+    # The serialized key of its Cassandra partition.
     partition_key: bytes
+    # The `source` of its changes.
     source: Source
+    # The seconds at which it is decided what has expired.
     now: NowInSeconds
     # As in FanOutContinuation.
     completes_record: bool = False

@@ -60,13 +60,15 @@ RECORD_MS = 60_000
 
 
 class Boundary(NamedTuple):
-    """The host's writes to the table up to this place in its log are gone, since `at` (ms). is_settled: whether the
-    host has sent `truncated` or `drop` since then.
-    """
+    """The place in a host's log up to which its writes to the table are gone."""
 
+    # The number of the commit log segment.
     segment: int
+    # The position in the segment, in bytes.
     position: int
+    # When the writes were deleted, in ms since the epoch.
     at: int
+    # Whether the host has sent `truncated` or `drop` since then.
     is_settled: bool = True
 
 
@@ -79,13 +81,22 @@ class TruncationState(NamedTuple):
     since then the state may lack, with the first arrival that counts again.
     """
 
+    # The table's id.
     table_id: bytes
+    # The boundary of each host, by its id.
     boundaries: Mapping[bytes, Boundary]
+    # When the last truncation was (ms): of the first host that says what it has or, if none has yet (not is_settled),
+    # of the one whose message deleted the rows.
     at: int
+    # Whether a host has said which truncation it has.
     is_settled: bool
+    # The arrival (ms) of the message that deleted the rows.
     arrived_ms: int
+    # The hosts that were heard from by then or since.
     known: frozenset[bytes]
+    # Those of them whose writes do not count yet.
     waits: frozenset[bytes]
+    # The hosts whose rows since then the state may lack, with the first arrival (ms) that counts again.
     lost: Mapping[bytes, int]
 
 

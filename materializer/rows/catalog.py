@@ -20,40 +20,42 @@ if TYPE_CHECKING:
 
 
 class SchemaId(NamedTuple):
-    """One schema of one table: the table's id and the digest, 16 bytes each."""
+    """One schema of one table."""
 
+    # The table's id (16 bytes).
     table_id: bytes
+    # The schema's digest (16 bytes).
     digest: bytes
 
 
 class KeyEncoders(NamedTuple):
-    """The encoders of one table (cassandra_storage.formats.rows.byte_comparable).
-
-    They raise FormatError for a value that its column's type cannot have.
-    paths: of the multi-cell columns that a row may hold, by name.
+    """The encoders of one table (cassandra_storage.formats.rows.byte_comparable). They raise FormatError for a value
+    that its column's type cannot have.
     """
 
+    # Encodes the values of the clustering columns.
     clustering: Callable[[Clustering], bytes]
+    # Encodes the bound of a range of rows.
     bound: Callable[[ClusteringBound], bytes]
+    # Encode the cell paths of the multi-cell columns that a row may hold, by the columns' names.
     paths: Mapping[str, Callable[[bytes], bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableCatalog:
-    """Every schema in the tables topic; the driver gives it to the tasks with each batch.
+    """Every schema in the tables topic. The driver gives it to the tasks with each batch."""
 
-    `schemas` by (table id, digest), of each table from the oldest to the newest. `newest`: the digest of each table
-    id's newest schema, with the table ids in the order in which their tables were created. `topics`: the change topic
-    of each digest whose changes can be published, and `encoders` the encoder of its messages: with one, the native core
-    writes the messages of a digest as it folds.
-    `partitions`, `topic_ids`: the partition count and Kafka's id of each of these topics.
-    """
-
+    # By table id and digest, of each table from the oldest to the newest.
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
+    # The digest of each table id's newest schema. The table ids are in the order in which their tables were created.
     newest: Mapping[bytes, bytes]
+    # The change topic of each digest whose changes can be published.
     topics: Mapping[bytes, str] = field(default_factory=dict)
+    # The encoder of each digest's messages: with one, the native core writes the messages as it folds.
     encoders: Mapping[bytes, ChangeEncoder] = field(default_factory=dict, repr=False, compare=False)
+    # The number of partitions of each change topic.
     partitions: Mapping[str, int] = field(default_factory=dict)
+    # Kafka's id of each change topic.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     _encoders: dict[bytes, KeyEncoders] = field(default_factory=dict, repr=False, compare=False)
     _plans: dict[bytes, Plan | None] = field(default_factory=dict, repr=False, compare=False)

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 class ExpiredParts(NamedTuple):
-    """The expired cells of a write with their columns' names, and its row's liveness if that has expired."""
+    """The parts of a write that have expired."""
 
+    # The expired cells with their columns' names.
     cells: frozenset[tuple[str, Cell]]
+    # The row's liveness; None if that has not expired.
     liveness: LivenessInfo | None
 
     @property
@@ -59,9 +61,11 @@ class ExpiredParts(NamedTuple):
 
 
 class ExpiredWrite(NamedTuple):
-    """The row at a key of the state shows these parts until the end of the mutation."""
+    """A row of the state that shows expired parts of a write until the end of the mutation."""
 
+    # The row's key in the state.
     key: bytes
+    # The expired parts.
     parts: ExpiredParts
 
 

@@ -20,23 +20,22 @@ _MICROS = 1_000_000
 
 
 class NowInSeconds(NamedTuple):
-    """Cassandra's nowInSec, at which it is decided what has expired: for the row before a change and for the row after.
-
-    Seconds since the epoch. Both are the same for a write.
+    """Cassandra's nowInSec, at which it is decided what has expired, in seconds since the epoch. Both are the same for
+    a write.
     """
 
+    # For the row before a change.
     before: int
+    # For the row after the change.
     after: int
 
 
 class RowTimers(NamedTuple):
-    """Seconds since the epoch; None is no timer.
+    """The timers of a row, in seconds since the epoch; None is no timer."""
 
-    expires: when the first live cell, or the row's own liveness, expires. dead_since: since when the oldest tombstone
-    or expired cell is dead (`purge_second`).
-    """
-
+    # When the first live cell, or the row's own liveness, expires.
     expires: int | None = None
+    # Since when the oldest tombstone or expired cell is dead (`purge_second`).
     dead_since: int | None = None
 
 

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 class StoredRow(NamedTuple):
-    """A merged row and the number of changes that have been emitted for it."""
+    """A row as the state stores it."""
 
+    # The merged row.
     row: Row
+    # The number of changes that have been emitted for it.
     row_sequence: int
 
 

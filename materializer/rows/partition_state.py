@@ -33,9 +33,14 @@ class PartitionFacts(NamedTuple):
     range tombstones.
     """
 
+    # The deletion of the whole Cassandra partition.
     deletion: DeletionTime = LIVE
+    # How many rows are visible. Only kept for tables with clustering columns.
     visible_rows: int = 0
+    # The row_sequence of the row that stands for the partition when no row is visible. Only kept for tables with
+    # clustering columns.
     static_sequence: int = 0
+    # Whether the partition has range tombstones.
     has_ranges: bool = False
 
 

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 
 class Published(NamedTuple):
-    """Changes of the raw messages from `offset` on go to this topic."""
+    """The topic of a table's changes."""
 
+    # The change topic.
     topic: Topic
+    # The first raw message whose changes go to it.
     offset: int = 0
 
 

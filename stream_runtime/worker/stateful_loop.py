@@ -56,8 +56,8 @@ class StatefulPlan:
     """The plan of a batch."""
 
     job: StatefulJob
+    # The shape of each source topic that is there.
     shapes: Mapping[str, TopicShape]
-    """The shape of each source topic that is there."""
 
     @property
     def shares(self) -> list[Share]:

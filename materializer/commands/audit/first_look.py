@@ -43,32 +43,43 @@ Stored: TypeAlias = tuple[bytes, bytes] | None
 
 
 class Candidate(NamedTuple):
-    """A unit that differs at a look. seen_us: when SELECT had read it (this machine's clock, µs). clustering: None for
-    the static columns. looks: how often it was looked at.
-    """
+    """A unit that differs at a look."""
 
+    # The serialized key of its Cassandra partition.
     partition_key: bytes
+    # The values of its clustering columns; None for the static columns.
     clustering: Clustering | None
+    # When SELECT had read it (this machine's clock, µs).
     seen_us: int
+    # How each differing column looked.
     columns: Mapping[str, Seen]
+    # How often it was looked at.
     looks: int = 1
 
 
 class SpanResult(NamedTuple):
     """The result of the first look at a span."""
 
+    # The tokens that were compared.
     span: Span
+    # The number of rows that SELECT returned.
     rows: int
+    # The number of units on both sides.
     units: int
+    # The units that differ.
     candidates: tuple[Candidate, ...]
+    # Tokens that could not be read.
     unread: tuple[Unread, ...]
 
 
 class StateUnit(NamedTuple):
-    """A unit of the state on its way to the comparison: `place` is (token, partition key, unit)."""
+    """A unit of the state on its way to the comparison."""
 
+    # The token, the partition key and the unit, which sort it.
     place: tuple[int, bytes, bytes]
+    # The digest of its schema.
     digest: bytes
+    # The row as Cassandra serializes it.
     row: bytes
 
 

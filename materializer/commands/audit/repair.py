@@ -41,8 +41,11 @@ Outcome: TypeAlias = Literal["done", "failed", "open", "unknown"]
 class RepairLook(NamedTuple):
     """The repair to look for in the state of one raw partition."""
 
+    # The raw partition whose state is read.
     raw_partition: RawPartition
+    # The repair's id.
     repair: UUID
+    # The keys of the Cassandra partitions that it repairs.
     keys: tuple[bytes, ...]
 
 

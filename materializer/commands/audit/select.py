@@ -27,10 +27,13 @@ class PageReader(Protocol):
 
 
 class Unread(NamedTuple):
-    """Tokens that could not be read, and why. begun: whether some rows of the first token were read before."""
+    """Tokens that could not be read."""
 
+    # The tokens.
     span: Span
+    # Why they could not be read.
     reason: str
+    # Whether some rows of the first token were read before.
     begun: bool = False
 
 

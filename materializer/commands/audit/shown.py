@@ -31,21 +31,22 @@ _NULL = b"\xff\xff\xff\xff"
 
 
 class ShownCell(NamedTuple):
-    """The value of a column that is not null, as SELECT serializes it.
+    """The value of a column that is not null."""
 
-    timestamp: its write time (µs), of a multi-cell value the largest; None if SELECT cannot tell. expires: the second
-    at which it expires; None if it does not, or if SELECT cannot tell.
-    """
-
+    # The value as SELECT serializes it.
     value: bytes
+    # Its write time (µs), of a multi-cell value the largest; None if SELECT cannot tell.
     timestamp: int | None = None
+    # The second at which it expires; None if it does not, or if SELECT cannot tell.
     expires: int | None = None
 
 
 class Side(NamedTuple):
-    """A unit as one side shows it. is_there: whether the row is visible, or any of the static columns."""
+    """A unit as one side shows it."""
 
+    # Whether the row is visible, or any of the static columns.
     is_there: bool
+    # The columns that are not null, by name.
     cells: Mapping[str, ShownCell]
 
 
@@ -55,10 +56,15 @@ ABSENT = Side(is_there=False, cells={})
 class SelectedUnit(NamedTuple):
     """One row, or the static columns of one Cassandra partition, as SELECT shows them."""
 
+    # The token of the Cassandra partition.
     token: int
+    # The serialized partition key.
     partition_key: bytes
+    # The unit's key within the Cassandra partition, which sorts it.
     unit: bytes
+    # The values of the clustering columns; None for the static columns.
     clustering: Clustering | None
+    # The unit's columns.
     side: Side
 
 

@@ -39,7 +39,9 @@ class Schemas(Protocol):
 class ChangePartition(NamedTuple):
     """A partition of a version of the table's change topic."""
 
+    # The topic's name.
     topic: str
+    # The partition's number.
     partition: int
 
 
@@ -51,9 +53,11 @@ class _RowDeletion(NamedTuple):
 
 
 class DeletedRows(NamedTuple):
-    """The number of deleted rows, and the largest row_sequence of their `d` messages."""
+    """The rows that were deleted in a change topic."""
 
+    # Their number.
     rows: int
+    # The largest row_sequence of their `d` messages.
     max_row_sequence: int
 
 

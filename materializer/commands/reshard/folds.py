@@ -37,10 +37,13 @@ _NEVER = 2**40  # seconds: nothing is purged here, so that messages that are fol
 
 
 class Folded(NamedTuple):
-    """The positions of the backlog's targets, and the numbers of messages and changes that were folded."""
+    """The result of folding a backlog."""
 
+    # The positions of the backlog's targets, by partition number.
     positions: Mapping[int, Position]
+    # The number of folded messages.
     messages: int
+    # The number of changes.
     changes: int
 
 

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 
 
 class RawMessageAt(NamedTuple):
-    """A record, and the raw partition that it was read from."""
+    """A raw message and where it was read."""
 
+    # The raw partition that it was read from.
     source: RawPartition
+    # The raw message.
     record: RawRecord
 
 

@@ -32,9 +32,11 @@ _HEAD = Head(NOTHING, 0, 0, 0)  # a part is not a state
 
 
 class PartsPlace(NamedTuple):
-    """The place of stored parts: a folder of `location`. An empty `location` is the checkpoint location."""
+    """The place of stored parts."""
 
+    # A location as materializer.checkpoint_location names one; empty for the checkpoint location itself.
     location: str
+    # A folder of that location.
     folder: str
 
     def store(self, settings: MaterializerSettings) -> ObjectStore:

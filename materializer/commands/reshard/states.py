@@ -35,24 +35,31 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """An old state: its raw partition and its committed version."""
+    """An old state."""
 
+    # Its raw partition.
     raw_partition: RawPartition
+    # Its committed version.
     version: str
 
 
 class Split(NamedTuple):
-    """A source to be split. schema_numbers: as one of Redistribution's."""
+    """A source to be split."""
 
+    # The old state.
     source: Source
+    # As one of Redistribution's.
     schema_numbers: Mapping[int, int]
 
 
 class Target(NamedTuple):
-    """A new state: where it begins in its raw partition, and the parts that it is made of."""
+    """A new state."""
 
+    # Its raw partition.
     raw_partition: RawPartition
+    # The offset of the raw partition at which it begins.
     offset: int
+    # The names of the parts that it is made of.
     parts: Sequence[str]
 
 

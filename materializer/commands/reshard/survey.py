@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 
 class RawTopic(NamedTuple):
-    """A raw topic as it is now: its id, and the first and the next offset of each of its partitions."""
+    """A raw topic as it is now."""
 
+    # Its name.
     name: str
+    # Kafka's id of the topic.
     id: str
+    # The first and the next offset of each partition, by its number.
     bounds: Mapping[int, tuple[int, int]]
 
     @property
@@ -39,17 +42,16 @@ class RawTopic(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """A raw topic, and the state that was made from fewer partitions.
+    """A raw topic, and the state that was made from fewer partitions."""
 
-    old_count: the number of partitions from which the state was made.
-    positions: the committed positions, of the partitions that have one.
-    first_moved_ms: the earliest broker time of a message in another partition than `old_count` partitions would have
-        given it; infinite if there is none.
-    """
-
+    # The raw topic.
     topic: RawTopic
+    # The number of partitions from which the state was made.
     old_count: int
+    # The committed positions, of the partitions that have one.
     positions: Mapping[int, Position]
+    # The earliest broker time (ms) of a message in another partition than `old_count` partitions would have given it;
+    # infinite if there is none.
     first_moved_ms: float
 
     @property
