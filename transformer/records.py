@@ -17,7 +17,9 @@ class Stream:
 
     # The transformer's number, in the file.
     number: int
+    # The source topic.
     topic: str
+    # The source topic's id and number of partitions.
     shape: TopicShape
     # The id of the newest schema of the topic's values, in which all columns exist that the steps name.
     newest_id: int
@@ -31,9 +33,13 @@ class Definitions:
     once.
     """
 
+    # The transformers, in the order of the file.
     transformers: tuple[Transformer, ...]
+    # Settings of Kafka.
     kafka: KafkaSettings
+    # Settings of the registry.
     registry: RegistrySettings
+    # Settings of the job.
     settings: TransformerSettings
 
     def group(self, transformer: Transformer) -> str:
@@ -49,6 +55,7 @@ class Definitions:
 class TransformPlan:
     """The plan of a batch."""
 
+    # The definitions and settings.
     definitions: Definitions
     # The streams that are planned, by name.
     streams: Mapping[str, Stream]
