@@ -35,6 +35,7 @@ class StateJobSettings(LocationSettings, VersionSettings, Protocol):
 class Opening(NamedTuple):
     """A job's own choices when it opens a share."""
 
+    # Makes the errors, in the job's words.
     faults: Faults = NEUTRAL_FAULTS
     # How snapshots are uploaded.
     upload: Run = at_once

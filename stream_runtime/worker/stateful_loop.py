@@ -55,6 +55,7 @@ class StatefulJob(ABC):
 class StatefulPlan:
     """The plan of a batch."""
 
+    # The job.
     job: StatefulJob
     # The shape of each source topic that is there.
     shapes: Mapping[str, TopicShape]

@@ -47,6 +47,7 @@ def return_in_time(_status: WorkerStatus) -> bool:
 class TaskResult(NamedTuple):
     """The result of a share in a batch."""
 
+    # The share.
     share: Share
     # The messages that were processed; None if there were none.
     report: Report | None
