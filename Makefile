@@ -83,6 +83,7 @@ lint: install ## Check style, format, words, types and the direction of imports;
 	$(VENV)/bin/ruff format --check .
 	$(PY) -m dev.tools.words
 	$(PY) -m dev.tools.names
+	$(PY) -m dev.tools.fields
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 

@@ -78,7 +78,7 @@ RAW_FAULTS = RawFaults()
 def no_raw_topic(name: str, topics: Iterable[str]) -> CdcError:
     """CdcError(CONFIG_INVALID) for a table that an operator has named. `topics`: all that exist."""
     start, _, table = name.partition(".raw.")
-    tables = [each.removeprefix(f"{start}.raw.") for each in topics if each.startswith(f"{start}.raw.")]
+    tables = [topic.removeprefix(f"{start}.raw.") for topic in topics if topic.startswith(f"{start}.raw.")]
     similar = difflib.get_close_matches(table, tables, n=1, cutoff=0.7)
     fix = f"Did you mean {similar[0]}?" if similar else f"Correct the table's name, or kafka.topic_prefix ({start})."
     return CdcError(Code.CONFIG_INVALID, f"There is no raw topic {name}.", fix)

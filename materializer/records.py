@@ -1,4 +1,4 @@
-"""What passes between the rooms: raw partitions, their records and decoded updates."""
+"""The records that pass between the rooms: raw partitions, their records and decoded updates."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ SNAPSHOT_TIMESTAMP = 2**63 - 1
 
 
 class Arrival(NamedTuple):
-    """A record with its decoded message, and the time of the raw partition at which it arrived."""
+    """A raw message that has arrived in a raw partition."""
 
+    # The raw message.
     record: RawRecord
+    # Its decoded value.
     message: RawMessage
+    # The time of the raw partition at which it arrived, in ms.
     arrival_ms: int
 
     @property
@@ -38,21 +41,27 @@ class Arrival(NamedTuple):
 
 
 class RowUpdate(NamedTuple):
-    """What one raw message writes to one Cassandra partition: exactly one of row, static, range and deletion.
+    """One raw message's write to one Cassandra partition: exactly one of row, static, range and deletion."""
 
-    `arrival_ms`: the time of the raw partition at which the message arrived. `raw`: the message itself. `is_snapshot`:
-    a snapshot's row image, which is folded when it arrives, after all writes of the log in its chunk.
-    """
-
+    # The place of the write among all writes.
     order: Order
+    # The serialized partition key.
     partition_key: bytes
+    # The `source` of its changes.
     source: Source
+    # The time of the raw partition at which the message arrived, in ms.
     arrival_ms: int
+    # The raw message's value.
     raw: bytes
+    # A written row.
     row: Row | None = None
+    # A written static row.
     static: Row | None = None
+    # A deletion of a range of rows.
     range: RangeTombstone | None = None
+    # The deletion of the whole Cassandra partition.
     deletion: DeletionTime = LIVE
+    # Whether it is a snapshot's row image, which is folded when it arrives, after all writes of the log in its chunk.
     is_snapshot: bool = False
 
 

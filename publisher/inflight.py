@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, eq=False)
 class PendingMessages:
-    """Messages that were sent together; `outstanding` of them are not acknowledged yet."""
+    """Messages that were sent together."""
 
+    # How many of them are not acknowledged yet.
     outstanding: int = field(default=0, kw_only=True)
 
     def acknowledge(self, count: int = 1) -> None:
@@ -21,6 +22,7 @@ class PendingMessages:
 class PendingPosition(PendingMessages):
     """A position in a segment, and the messages sent for the log between the previous pending position and this one."""
 
+    # The number of the commit log segment.
     segment: int
     # after the last of its mutations
     position: int

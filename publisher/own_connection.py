@@ -22,10 +22,15 @@ if TYPE_CHECKING:
 
 
 class OwnConnection(NamedTuple):
+    # The connection to the node.
     client: CassandraClient
+    # The node's facts.
     node: Node
+    # The schema as the node shows it.
     schema: NodeSchema
+    # The raw topics of the published tables.
     raw_topics: RawTopics
+    # Sends raw messages.
     sender: Sender
 
 

@@ -22,15 +22,25 @@ from publisher.topics.waiting import WaitingTables
 class NodeParts:
     """The node's log and schema, and the publisher's own files beside it."""
 
+    # The node's host id (16 bytes).
     host_id: bytes
+    # The schema as the node shows it.
     schema: NodeSchema
+    # Reads the segments of the log.
     tails: SegmentTails
+    # The stored positions up to which the log is published.
     positions: Positions
+    # The mutations that could not be decoded.
     quarantine: Quarantine
+    # The folder for segments while Kafka is away.
     spool: Spool
+    # Deletes segments that are published.
     disposal: SegmentDisposal
+    # Looks for changes that are lost.
     loss_watch: LossWatch
+    # Runs the snapshots of tables.
     snapshots: Supervisor
+    # The tables that wait.
     waiting: WaitingTables
     # the least time between truncations of a table that are all announced to the materializer
     settle_seconds: float
@@ -40,8 +50,11 @@ class NodeParts:
 
 @dataclass(frozen=True, slots=True)
 class KafkaParts:
-    """The sender, the raw topics, and the messages that are not acknowledged yet."""
+    """The parts that send to Kafka."""
 
+    # Sends raw messages.
     sender: Sender
+    # The raw topics of the published tables.
     raw_topics: RawTopics
+    # The messages that are not acknowledged yet.
     in_flight: InFlight = field(default_factory=InFlight)

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 class SourcePartition(NamedTuple):
     """A partition of a source topic, as Kafka names it."""
 
+    # The topic's name.
     topic: str
+    # The partition's number.
     partition: int
 
     def __str__(self) -> str:
@@ -21,18 +23,16 @@ class SourcePartition(NamedTuple):
 class Share(NamedTuple):
     """A fixed set of source partitions that one task owns. It is the unit of placement, fencing, retry and stop."""
 
+    # The name under which the job plans it. An error of a stream stops all its shares.
     stream: str
-    """The name under which the job plans it. An error of a stream stops all its shares."""
+    # In the order of their names.
     partitions: tuple[SourcePartition, ...]
-    """In the order of their names."""
+    # Its name in its consumer group. Its transactional id is `<group>/<id>`. That of a single partition is the
+    # partition's name.
     id: str
-    """Its name in its consumer group. Its transactional id is `<group>/<id>`. That of a single partition is the
-    partition's name.
-    """
+    # Which of the job's readers it belongs to, such as a transformer: two of them may read the same partition, each in
+    # a consumer group of its own. Empty if the job has only one.
     reader: str = ""
-    """Which of the job's readers it belongs to, such as a transformer: two of them may read the same partition, each in
-    a consumer group of its own. Empty if the job has only one.
-    """
 
     @classmethod
     def of(cls, partition: SourcePartition) -> Self:
@@ -55,18 +55,24 @@ class Share(NamedTuple):
 
 
 class TopicShape(NamedTuple):
-    """A topic's number of partitions, and its id: a topic that is deleted and created again has another id."""
+    """A topic's shape: a topic that is deleted and created again has another id."""
 
+    # Its number of partitions.
     partitions: int
+    # Kafka's id of the topic.
     topic_id: str
 
 
 class Record(NamedTuple):
-    """A Kafka record of one source partition; `timestamp_ms` is the broker's (LogAppendTime)."""
+    """A Kafka record of one source partition."""
 
+    # The key.
     key: bytes
+    # The value.
     value: bytes
+    # The offset.
     offset: int
+    # The broker's time (LogAppendTime), in ms.
     timestamp_ms: int
 
 
@@ -79,35 +85,41 @@ class WatermarkRecord(Record):
 
 
 class SourceRecord(NamedTuple):
-    """A message as it is read; `value` None is a tombstone."""
+    """A message as it is read."""
 
+    # The key; None without one.
     key: bytes | None
+    # The value; None is a tombstone.
     value: bytes | None
+    # The offset.
     offset: int
 
 
 class Rest(NamedTuple):
-    """While a source partition rests, a watermark changes nothing in its state, and it need not be processed.
+    """A time in which a watermark changes nothing in a source partition's state, so that it need not be processed."""
 
-    due_ms: the first time of messages at which any watermark makes the job emit or store something; None: no time.
-    purge_ms: the first time at which the job may purge something, or end what waits for publishers; None: no time.
-    hosts: the CRC-32 of each publisher's host id that the state knows. Another publisher's watermark must be stored.
-    rules: a hash of the schemas and settings under which this holds.
-    """
-
+    # The first time of messages (ms) at which any watermark makes the job emit or store something; None: no time.
     due_ms: int | None
+    # The first time (ms) at which the job may purge something, or end what waits for publishers; None: no time.
     purge_ms: int | None
+    # The CRC-32 of each publisher's host id that the state knows. Another publisher's watermark must be stored.
     hosts: frozenset[int]
+    # A hash of the schemas and settings under which this holds.
     rules: int
 
 
 class Message(NamedTuple):
-    """A message to send; `value` None is a tombstone."""
+    """A message to send."""
 
+    # The topic's name.
     topic: str
+    # The partition's number.
     partition: int
+    # The key.
     key: bytes
+    # The value; None is a tombstone.
     value: bytes | None
+    # The headers, in order.
     headers: tuple[tuple[str, bytes], ...] = ()
 
 

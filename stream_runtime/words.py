@@ -8,16 +8,16 @@ from typing import NamedTuple
 class Words(NamedTuple):
     """The words that the runtime uses in a job's errors, logs, status, metrics and in Spark's UI."""
 
+    # The job's name, which is also its table of cdc.toml and a part of its metrics' names.
     job: str = "job"
-    """The job's name, which is also its table of cdc.toml and a part of its metrics' names."""
+    # A share.
     partition: str = "partition"
-    """A share."""
+    # A source topic, or a stream of the job.
     topic: str = "source topic"
-    """A source topic, or a stream of the job."""
+    # The verb for its work with messages.
     do: str = "process"
-    """The verb for its work with messages."""
+    # The verb's participle.
     done: str = "processed"
-    """The verb's participle."""
 
     @property
     def key(self) -> str:

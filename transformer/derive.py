@@ -38,32 +38,36 @@ SOURCE_TOPIC = "sourceTopic"
 
 
 class Source(NamedTuple):
-    """A source of messages: the topic, and the schemas of key and value; None for a key that is null.
+    """A source of messages."""
 
-    pii: the columns that the catalogue marks as personal. must_exist: whether all columns that steps name have to be
-    there, as in the newest schema.
-    """
-
+    # The source topic.
     topic: str
+    # The Avro schema of keys, as JSON; None for keys that are null.
     key: Any
+    # The Avro schema of values, as JSON.
     value: Any
+    # The columns that the catalogue marks as personal.
     pii: frozenset[str] = frozenset()
+    # Whether all columns that steps name have to be there, as in the newest schema.
     must_exist: bool = True
 
 
 class Derived(NamedTuple):
-    """The schemas of the target, as JSON, and how keys and values get there. `key_schema`: None if keys are null.
+    """The schemas of the target, and the ways from the source's keys and values to the target's."""
 
-    pii: the columns of the target that are personal still. rewrite_key, rewrite_value: the native core's way, which
-    makes the same bytes; None without.
-    """
-
+    # The Avro schema of the target's keys, as JSON; None if keys are null.
     key_schema: Any
+    # The Avro schema of the target's values, as JSON.
     value_schema: Any
+    # Transforms a key in Python.
     transform_key: Transform
+    # Transforms a value in Python.
     transform_value: Transform
+    # The columns of the target that are still personal.
     pii: frozenset[str]
+    # The native core's way to the same bytes of a key; None without a core.
     rewrite_key: Rewrite | None = None
+    # The native core's way to the same bytes of a value; None without a core.
     rewrite_value: Rewrite | None = None
 
 

@@ -15,14 +15,16 @@ from transformer.settings import TransformerSettings
 class Stream:
     """A transformer's way from one source topic to its target."""
 
+    # The transformer's number, in the file.
     number: int
-    """The transformer's number, in the file."""
+    # The source topic.
     topic: str
+    # The source topic's id and number of partitions.
     shape: TopicShape
+    # The id of the newest schema of the topic's values, in which all columns exist that the steps name.
     newest_id: int
-    """The id of the newest schema of the topic's values, in which all columns exist that the steps name."""
+    # The source's personal columns.
     pii: frozenset[str] = frozenset()
-    """The source's personal columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,13 @@ class Definitions:
     once.
     """
 
+    # The transformers, in the order of the file.
     transformers: tuple[Transformer, ...]
+    # Settings of Kafka.
     kafka: KafkaSettings
+    # Settings of the registry.
     registry: RegistrySettings
+    # Settings of the job.
     settings: TransformerSettings
 
     def group(self, transformer: Transformer) -> str:
@@ -49,11 +55,12 @@ class Definitions:
 class TransformPlan:
     """The plan of a batch."""
 
+    # The definitions and settings.
     definitions: Definitions
+    # The streams that are planned, by name.
     streams: Mapping[str, Stream]
-    """The streams that are planned, by name."""
+    # A share for each partition of every stream, also of those that cannot be planned.
     shares: tuple[Share, ...]
-    """A share for each partition of every stream, also of those that cannot be planned."""
 
     def transformer(self, stream: Stream) -> Transformer:
         return self.definitions.transformers[stream.number]

@@ -17,12 +17,12 @@ from cdc_common.messages.avro.cql_values import EmptyValueError, Encoder
 from cdc_common.messages.avro.distinct_keys import Check, distinct_check
 from cdc_common.messages.avro.encoding import FALSE, NULL, TRUE, VALUE, encode_array, encode_long, encode_string
 from cdc_common.messages.avro.names import avro_names, namespace
-from cdc_common.messages.avro.type_forms import EXACT, TypeForms
 from cdc_common.messages.errors import MessageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cdc_common.messages.avro.type_forms import TypeForms
     from cdc_common.messages.changes import RowChange, RowImage
 
 CONNECTOR = "cassandra"
@@ -69,14 +69,14 @@ class _UnrepresentableFields(NamedTuple):
     unreadable: list[bytes]
 
 
-def key_schema(table: TableMetadata, prefix: str, forms: TypeForms = EXACT) -> dict[str, Any]:
+def key_schema(table: TableMetadata, prefix: str, forms: TypeForms) -> dict[str, Any]:
     """The key: a record of the primary key's columns. It depends on no other column."""
     avro_namespace = _namespace(table, prefix)
     key = table.partition_key + table.clustering
     return _record("Key", avro_namespace, _fields(table, avro_namespace, key, forms)[0])
 
 
-def value_schema(table: TableMetadata, prefix: str, forms: TypeForms = EXACT) -> dict[str, Any]:
+def value_schema(table: TableMetadata, prefix: str, forms: TypeForms) -> dict[str, Any]:
     """The value: the envelope with a record of all columns, the key's first."""
     avro_namespace = _namespace(table, prefix)
     row = _record("Value", avro_namespace, _fields(table, avro_namespace, table.columns, forms)[0])
@@ -110,7 +110,7 @@ class ChangeEncoder:
         value_schema_id: int,
         cluster: str = "",
         *,
-        forms: TypeForms = EXACT,
+        forms: TypeForms,
     ) -> None:
         self.forms = forms
         self._table = table

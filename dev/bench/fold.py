@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cassandra_storage.formats.schema.compact_tables import as_selected
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import ChangeEncoder
 from dev.bench.kinds import KINDS
 from dev.bench.raw_load import LOADS, make_messages
@@ -56,7 +57,8 @@ def main(updates: int, rounds: int, kinds: tuple[str, ...]) -> None:
 def measure(load: Load, updates: int) -> Figures:
     catalog = catalog_of(load.table)
     encoders = {
-        digest: ChangeEncoder(as_selected(table), "cdc", 1, 2) for (_, digest), table in catalog.schemas.items()
+        digest: ChangeEncoder(as_selected(table), "cdc", 1, 2, forms=EXACT)
+        for (_, digest), table in catalog.schemas.items()
     }
     catalog = replace(catalog, encoders=encoders)
     now_ms = int(time.time() * 1000)

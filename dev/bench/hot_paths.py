@@ -18,6 +18,7 @@ from cassandra_storage.formats.primitives.vint import read_unsigned_vint
 from cassandra_storage.formats.rows.mutation import split_mutation
 from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.messages import raw
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import ChangeEncoder
 from cdc_common.messages.tables import canonical, digest
 from materializer.fold.chunk import fold_chunk
@@ -128,7 +129,7 @@ def fold(table: TableMetadata, records: list[RawRecord]) -> ChunkResult:
 
 def encode_changes(tables: Tables, changes: dict[bytes, list[RowChange]]) -> None:
     for table_id, of in changes.items():
-        encoder = ChangeEncoder(tables[table_id], "cdc", SCHEMA_ID, SCHEMA_ID)
+        encoder = ChangeEncoder(tables[table_id], "cdc", SCHEMA_ID, SCHEMA_ID, forms=EXACT)
         for change in of:
             encoder.encode(change)
 

@@ -26,6 +26,7 @@ from cassandra_storage.formats.rows.partition import PartitionUpdate
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.versions import VERSION_40
 from cdc_common.messages import raw
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings
 from dev.bench.hot_paths import SCHEMA_ID, raw_message
@@ -102,7 +103,7 @@ class Bench:
         self._checkpoint = folder / "checkpoint"
         settings = MaterializerSettings(checkpoint_location=str(self._checkpoint), state_directory=folder / "state")
         schema = TableSchema(message_key(TABLE)[:16], message_key(TABLE)[16:], to_json(TABLE, "production"))
-        plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 1, 1, 2),))
+        plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 1, 1, 2),), forms=EXACT)
         batch = BatchPlan({RAW.topic: plan}, KafkaSettings(topic_prefix="bench"), settings)
         self._processor = batch.processor(RAW.topic)
         self._local = open_local_store(settings.state_directory)

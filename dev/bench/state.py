@@ -22,6 +22,7 @@ import click
 from cassandra_storage.formats.rows.byte_comparable import clustering_encoder
 from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import KafkaSettings
 from materializer.errors import RAW_FAULTS
@@ -153,7 +154,7 @@ def _measure(case: Case, updates: int, *, profile: bool) -> float:
 def _task(case: Case, folder: Path) -> Iterator[tuple[PartitionTask, Swallow, RawProcessor]]:
     settings = MaterializerSettings(checkpoint_location=str(folder / "checkpoint"), state_directory=folder / "state")
     schema = TableSchema(message_key(TABLE)[:16], message_key(TABLE)[16:], to_json(TABLE))
-    plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 8, 1, 2),))
+    plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 8, 1, 2),), forms=EXACT)
     processor = BatchPlan({RAW.topic: plan}, KafkaSettings(topic_prefix="bench"), settings).processor(RAW.topic)
     local = open_local_store(settings.state_directory)
     checkpoints = CheckpointStore(ObjectStore(settings.checkpoint_location), settings.group_id, RAW)

@@ -33,6 +33,7 @@ from cassandra_storage.formats.rows.deletion import (
 )
 from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.schema.tables import DroppedColumn
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import ChangeEncoder
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import CONTINUATION, SHOWN
@@ -132,7 +133,7 @@ STATES = {
 
 def fold_all(state: LocalStore, records: Sequence[RawRecord], catalog: TableCatalog, rules: FoldSettings) -> Done:
     """Fold all records as PartitionTask does, without Kafka."""
-    encoder = ChangeEncoder(FORWARD.table, "bench", 1, 2)
+    encoder = ChangeEncoder(FORWARD.table, "bench", 1, 2, forms=EXACT)
     chunks = total = largest = 0
     while records:
         result = fold_chunk(state, records, catalog, rules)

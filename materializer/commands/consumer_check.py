@@ -35,21 +35,30 @@ _RECORD_STOPS = "a record stops the sink's task"
 
 
 class Finding(NamedTuple):
-    """column: "" for one of the whole table. is_refused: the consumer does not take it at all."""
+    """A column, or a whole table, that a consumer does not take as it is."""
 
+    # The column's name; empty for the whole table.
     column: str
+    # What the consumer does not take.
     problem: str
+    # The setting that changes the form.
     fix: str
+    # Whether the consumer does not take it at all.
     is_refused: bool = True
 
 
 class Rule(NamedTuple):
-    """A limit of a consumer for a kind of type (`kind`) whose setting has this value."""
+    """A limit of a consumer."""
 
+    # The kind of type that it concerns.
     kind: str
+    # The value of the kind's setting that it concerns.
     value: str
+    # What the consumer does not take.
     problem: str
+    # The setting that changes the form.
     fix: str
+    # Whether the consumer does not take it at all.
     is_refused: bool = True
 
 

@@ -106,7 +106,11 @@ class Resend:
     def _committed(self) -> dict[RawPartition, Position]:
         topic = read_raw_topic(self._kafka, self._name)
         raw_partitions = [topic.raw_partition(number) for number in topic.bounds]
-        return {each: found for each, found in self._positions.read(raw_partitions).items() if found is not None}
+        return {
+            raw_partition: found
+            for raw_partition, found in self._positions.read(raw_partitions).items()
+            if found is not None
+        }
 
     def _change_topics(self) -> dict[str, str]:
         """The existing change topics of the table, and their ids. CdcError if there is none."""

@@ -25,20 +25,23 @@ _COLUMNS = ("partition", "version", "offset", "lag", "changelogs", "bytes", "sna
 
 
 class StoredState(NamedTuple):
-    """The state of a raw partition in the checkpoint location.
+    """The state of a raw partition in the checkpoint location."""
 
-    position: None if the group has no offset. end: the raw partition's next offset, None if the topic is gone.
-    snapshot_bytes: of the manifests and of their files. topics: the change topics that its changes go to; None if they
-    were not asked for, or without a position.
-    """
-
+    # The raw partition.
     raw_partition: RawPartition
+    # The committed position; None if the group has no offset.
     position: Position | None
+    # The raw partition's next offset; None if the topic is gone.
     end: int | None
+    # The number of changelogs.
     changelogs: int
+    # Their size.
     changelog_bytes: int
+    # The number of snapshots.
     snapshots: int
+    # The size of the manifests and of their files.
     snapshot_bytes: int
+    # The change topics that its changes go to; None if they were not asked for, or without a position.
     topics: list[str] | None
 
 
@@ -46,16 +49,16 @@ def list_states(settings: Settings, *, as_json: bool, with_topics: bool) -> None
     """Print one line for each raw partition that has a state in the checkpoint location. with_topics: restore each one,
     one after the other, for the change topics that only the state itself has.
     """
-    found = [_as_json(each, with_topics=with_topics) for each in _read_states(settings, with_topics=with_topics)]
+    found = [_as_json(stored, with_topics=with_topics) for stored in _read_states(settings, with_topics=with_topics)]
     if as_json:
-        for each in found:
-            click.echo(json.dumps(each))
+        for line in found:
+            click.echo(json.dumps(line))
     if not found:
         click.echo(f"No state is stored: {describe_place(settings.materializer)}.", err=True)
     if as_json or not found:
         return
     columns = (*_COLUMNS, "topics") if with_topics else _COLUMNS
-    rows = [columns, *(tuple(map(_text, each.values())) for each in found)]
+    rows = [columns, *(tuple(map(_text, line.values())) for line in found)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -67,7 +70,13 @@ def _read_states(settings: Settings, *, with_topics: bool) -> Iterator[StoredSta
     positions = read_positions(settings, raw_partitions)
     topics = Topics(settings.kafka)
     counts = topics.partition_counts()
-    bounds = topics.bounds([each for each in raw_partitions if each.partition < counts.get(each.topic, 0)])
+    bounds = topics.bounds(
+        [
+            raw_partition
+            for raw_partition in raw_partitions
+            if raw_partition.partition < counts.get(raw_partition.topic, 0)
+        ]
+    )
     for raw_partition in raw_partitions:
         changelogs, snapshots, files = CheckpointStore(store, group, raw_partition, RAW_FAULTS).entries()
         position = positions.get(raw_partition)
@@ -76,9 +85,9 @@ def _read_states(settings: Settings, *, with_topics: bool) -> Iterator[StoredSta
             position,
             bounds[raw_partition][1] if raw_partition in bounds else None,
             len(changelogs),
-            sum(each.size for each in changelogs),
+            sum(changelog.size for changelog in changelogs),
             len(snapshots),
-            sum(each.size for each in (*snapshots, *files)),
+            sum(file.size for file in (*snapshots, *files)),
             _read_topics(settings, raw_partition) if with_topics else None,
         )
 
@@ -91,7 +100,7 @@ def _read_topics(settings: Settings, raw_partition: RawPartition) -> list[str] |
     if position is None:
         return None
     with restored(settings, raw_partition, position) as state:
-        return sorted(each.topic.name for each in read_published(state).values())
+        return sorted(entry.topic.name for entry in read_published(state).values())
 
 
 def _as_json(stored: StoredState, *, with_topics: bool) -> dict[str, Any]:

@@ -173,8 +173,8 @@ def _truncations_json(state: TruncationState) -> dict[str, Any]:
     return {
         "at_ms": state.at,
         "hosts": {
-            str(UUID(bytes=host)): {"segment": each.segment, "position": each.position, "at_ms": each.at}
-            for host, each in sorted(state.boundaries.items())
+            str(UUID(bytes=host)): {"segment": boundary.segment, "position": boundary.position, "at_ms": boundary.at}
+            for host, boundary in sorted(state.boundaries.items())
         },
         "waits": sorted(str(UUID(bytes=host)) for host in state.waits),
         "lost": sorted(str(UUID(bytes=host)) for host in state.lost),

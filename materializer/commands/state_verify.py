@@ -26,14 +26,15 @@ T = TypeVar("T")
 
 
 class Verdict(NamedTuple):
-    """The number of files that were read, their bytes, and the problems that were found.
+    """The result of reading a state's files."""
 
-    unreferenced: the number of files that no manifest names. A clean-up will delete them.
-    """
-
+    # The number of files that were read.
     files: int
+    # Their size.
     bytes: int
+    # The number of files that no manifest names. A clean-up will delete them.
     unreferenced: int
+    # A sentence for each problem.
     problems: tuple[str, ...]
 
 
@@ -44,14 +45,18 @@ def verify_states(settings: Settings, names: Sequence[str]) -> None:
     """
     store = object_store(settings.materializer)
     group = settings.materializer.group_id
-    raw_partitions = [each for each in list_stored_partitions(store, group) if not names or str(each) in names]
+    raw_partitions = [
+        raw_partition
+        for raw_partition in list_stored_partitions(store, group)
+        if not names or str(raw_partition) in names
+    ]
     if not raw_partitions and not names:
         raise CdcError(
             Code.CONFIG_INVALID,
             f"No state is stored: {describe_place(settings.materializer)}.",
             "Set materializer.checkpoint_location and materializer.group_id as the job has them.",
         )
-    unknown = set(names) - {str(each) for each in raw_partitions}
+    unknown = set(names) - {str(raw_partition) for raw_partition in raw_partitions}
     if unknown:
         raise CdcError(
             Code.CONFIG_INVALID,
@@ -105,8 +110,8 @@ def verify_state(checkpoints: CheckpointStore, committed: str | None) -> Verdict
             if len(files.gone) > gone and version in checkpoints.snapshots():
                 files.problems.append(checkpoints.damaged(files.gone[-1], "it is missing").problem)
     changelogs, snapshots, stored_files = checkpoints.entries()
-    size = sum(each.size for each in (*changelogs, *snapshots, *stored_files))
-    unreferenced = sum(each.name not in referenced for each in stored_files)
+    size = sum(file.size for file in (*changelogs, *snapshots, *stored_files))
+    unreferenced = sum(file.name not in referenced for file in stored_files)
     return Verdict(len(changelogs) + len(snapshots) + len(stored_files), size, unreferenced, tuple(files.problems))
 
 

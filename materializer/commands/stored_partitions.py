@@ -1,4 +1,4 @@
-"""What all commands read first: the raw partitions that have a stored state, their committed positions, and a state."""
+"""Reads what all commands need first: the raw partitions with a stored state, their committed positions, a state."""
 
 from __future__ import annotations
 

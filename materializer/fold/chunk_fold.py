@@ -136,9 +136,9 @@ class ChunkFold(ABC):
             check_schema=_in_any_case if self._in_force is None else self._in_force.check,
             is_alone=self._is_alone,
         )
-        self._truncations.follow(arrivals, times[-1])
-        self._images = [each for each in arrivals if image_of_repair(each)]
-        return [each for each in arrivals if not image_of_repair(each)] if self._images else arrivals
+        self._truncations.stop_waiting(arrivals, times[-1])
+        self._images = [arrival for arrival in arrivals if image_of_repair(arrival)]
+        return [arrival for arrival in arrivals if not image_of_repair(arrival)] if self._images else arrivals
 
     def _finished_changes(self) -> list[Change]:
         """The changes: where there is no encoder of their messages, as RowChanges."""
@@ -157,9 +157,9 @@ class ChunkFold(ABC):
                 self._truncations.forget_all()
                 self._repairs.fail_all()
             self._snapshots.apply_steps(run.arrivals, self._incomplete.dead_letter)
-            self._truncations.follow_snapshots(self._snapshots)
+            self._truncations.clear_lost(self._snapshots)
             table = self._open_table(run.table_id, self._catalog, clock)
-            table.hold_images([each for each in self._images if each.table_id == run.table_id])
+            table.hold_images([image for image in self._images if image.table_id == run.table_id])
             self._fold_updates(table, run, clock)
             if run is runs[-1]:
                 self._finish_records()

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 class RunClock(NamedTuple):
-    """The time of one table's messages in a chunk, in ms: from `start_ms`, which is done, up to `clock_ms`."""
+    """The time of one table's messages in a chunk, in ms of the raw partition's time."""
 
+    # The time that is done.
     start_ms: int
+    # The time up to which the messages are folded.
     clock_ms: int
 
     @property

@@ -31,14 +31,21 @@ _DEAD, _GAP = 0, 1
 
 
 class DeadLetter(NamedTuple):
-    """A raw message for the dead-letter topic; `value` None: the dead letter with this id is resolved."""
+    """A raw message for the dead-letter topic, or the mark that a dead letter is resolved."""
 
+    # The dead letter's id.
     id: bytes
+    # The raw message's key.
     key: bytes
+    # The raw message's value; None resolves the dead letter.
     value: bytes | None
+    # The raw message's offset.
     offset: int
+    # The broker's time of the raw message, in ms.
     timestamp_ms: int
+    # The error's code, such as CDC-052.
     code: str = ""
+    # Why the raw message cannot be folded.
     reason: str = ""
 
 

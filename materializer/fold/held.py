@@ -49,8 +49,8 @@ def hold(overlay: Overlay, repair: Repair, update: RowUpdate, clustering_key: Ca
 
 
 class HeldPartition:
-    """What a repair holds, without the writes that an image of their own host has. What is taken is deleted, and spends
-    the budget.
+    """The writes that a repair holds, without those that an image of their own host has. A taken write is deleted, and
+    spends the budget.
     """
 
     def __init__(self, tools: TableTools, catalog: TableCatalog, repair: Repair) -> None:

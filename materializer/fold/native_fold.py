@@ -70,7 +70,9 @@ def publishers_of(arrivals: list[AnyArrival]) -> list[AnyArrival]:
 class ChangeDecoder(NamedTuple):
     """Makes a RowChange of a change that the core has encoded, by the rows that it has kept."""
 
+    # Reads stored rows.
     codec: RowCodec
+    # Makes the images of rows.
     imager: RowImager
 
     def row_change(self, change: EncodedChange) -> RowChange:
@@ -104,9 +106,11 @@ class ChangeDecoder(NamedTuple):
 
 
 class ColumnReader(NamedTuple):
-    """Finds the columns of stored rows in the plan. places: its static (True) and regular columns, by name."""
+    """Finds the columns of stored rows in the plan."""
 
+    # Reads the schemas to which stored rows refer.
     codec: RowCodec
+    # The plan's static (True) and regular (False) columns, by name.
     places: dict[bool, dict[str, ColumnMetadata]]
 
     def read(self, number: int, is_static: bool) -> list[tuple[int, int | None]] | None:  # noqa: FBT001 - the core's
@@ -116,14 +120,17 @@ class ColumnReader(NamedTuple):
 
 
 class RowsChange(NamedTuple):
-    """What a fan-out does to each row: it is deleted, or not; and the static row, whose cells have `statics_size`
-    bytes, is another one.
-    """
+    """The effect of a fan-out on each row: the row is deleted, or its static row changes."""
 
+    # The deletion of all rows; None if they are not deleted.
     deletion: DeletionTime | None
+    # The static row before the change.
     static_before: Row | None
+    # The static row after the change.
     static_after: Row | None
+    # Whether the static row looks different after the change.
     statics_differ: bool
+    # The size of the static row's cells, in bytes.
     statics_size: int
 
 
@@ -132,17 +139,19 @@ class Stop(NamedTuple):
 
     # The index of an update, or the number of updates.
     at: int
+    # The reason.
     why: Why
 
 
 class Incomplete(NamedTuple):
-    """The incomplete changes of a chunk: those of Cassandra partitions with these keys (the empty key stands for all)
-    and, in a snapshot, all that are not the snapshot's. `partitions` grows while the chunk is folded. `repaired`: the
-    keys of those with an open repair, which the core does not know either.
-    """
+    """The incomplete changes of a chunk."""
 
+    # The keys of the Cassandra partitions whose changes are incomplete (the empty key stands for all). It grows while
+    # the chunk is folded.
     partitions: AbstractSet[bytes]
+    # The keys of Cassandra partitions with an open repair, which the core leaves to the Python code.
     repaired: AbstractSet[bytes]
+    # Whether a snapshot is running, so that all changes but the snapshot's are incomplete.
     is_in_snapshot: bool
 
 
@@ -173,8 +182,8 @@ class NativeFold:
         self._has_statics = bool(stored.static_columns)
         columns = row_columns(table)
         places = {
-            True: {each.name: columns[each.name] for each in stored.static_columns},
-            False: {each.name: columns[each.name] for each in stored.regular_columns},
+            True: {column.name: columns[column.name] for column in stored.static_columns},
+            False: {column.name: columns[column.name] for column in stored.regular_columns},
         }
         self._fold = Fold(
             plan,
@@ -223,8 +232,8 @@ class NativeFold:
         return stop
 
     def mutation(self, updates: list[PlainUpdate], at: int) -> tuple[list[PlainUpdate], bool]:
-        """What the Python code must fold of the mutation at which the core has stopped, and whether the rest of the
-        mutation is done.
+        """Return the updates that the Python code must fold of the mutation at which the core has stopped, and whether
+        the rest of the mutation is done.
         """
         return updates[at : mutation_end(updates, at)], self._fold.is_begun
 

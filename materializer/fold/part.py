@@ -94,7 +94,7 @@ class Part(ChunkFold):
             if arrival is None and expiry is None:
                 return
             release = None if arrival is None else max(arrival[0], clock.start_ms) // 1000
-            second = min(each for each in (release, expiry) if each is not None)
+            second = min(due for due in (release, expiry) if due is not None)
             self.budget.check()
             self._reached_ms = max(self._reached_ms, second * 1000)
             table.expire_at(second)

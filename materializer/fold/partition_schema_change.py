@@ -97,7 +97,7 @@ class PartitionSchemaChange:
         self._delete_facts(stays=is_same_topic)
 
     def _entries(self, first: bytes) -> Iterator[tuple[bytes, RowValue]]:
-        """What is stored from a section on, or from the continuation on, to the last row."""
+        """Yield the stored entries from a section on, or from the continuation on, to the last row."""
         prefix, overlay, budget = self._state.prefix, self._tools.overlay, self._tools.budget
         for key, value in overlay.scan_rows(prefix + (self._continuation.at or first), prefix + ROWS_END):
             if budget.is_spent:

@@ -24,17 +24,16 @@ _WITHOUT_WATERMARK = CONTROL_KINDS | IMAGE_KINDS | REPAIR_KINDS
 
 
 class PublisherWatermark(NamedTuple):
-    """What is known of one publisher.
+    """The clock of one publisher, as its heartbeats show it."""
 
-    clock_us: everything in its node's log up to this time of the node's clock is folded, by its last heartbeat: a clock
-    that was ahead is set back. next_clock_us, next_ms: the same time from a heartbeat that arrived at `next_ms`; the
-    reorder buffer still has writes from before it. heard_ms: the arrival of its last heartbeat or, without one, of its
-    first message.
-    """
-
+    # The arrival (ms) of its last heartbeat or, without one, of its first message.
     heard_ms: int
+    # Everything in its node's log up to this time (µs of the node's clock) is folded, by its last heartbeat: a clock
+    # that was ahead is set back.
     clock_us: int = 0
+    # The same time (µs) from a later heartbeat. The reorder buffer still has writes from before it.
     next_clock_us: int = 0
+    # The arrival of that heartbeat, in ms.
     next_ms: int = 0
 
 

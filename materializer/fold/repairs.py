@@ -32,10 +32,13 @@ _UNENDED = ("expected", "running")
 
 
 class Ended(NamedTuple):
-    """A host's end: RepairStep.flushed_to and replicas (0 where the version before has stored it)."""
+    """The end of a host's part of a repair."""
 
+    # The segment of RepairStep.flushed_to.
     segment: int
+    # The position of RepairStep.flushed_to in its segment.
     position: int
+    # RepairStep.replicas; 0 where an earlier version of the state has stored it.
     replicas: int = 0
 
 
@@ -44,16 +47,22 @@ HostPart: TypeAlias = Literal["expected", "running"] | Ended
 
 
 class Repair(NamedTuple):
-    """One repair of one Cassandra partition. schema: the digest of the table's schema when it began.
+    """One repair of one Cassandra partition.
 
     A repair that is over is kept until its time is over: no copy of its messages can begin it again.
     """
 
+    # The serialized partition key.
     partition_key: bytes
+    # The repair's id.
     id: UUID
+    # The end of its time, in ms of the raw partition's time.
     until_ms: int
+    # The digest of the table's schema when it began.
     schema: bytes
+    # Whether it is open, and how it has ended.
     state: RepairState
+    # How far each host is, by its id.
     hosts: Mapping[bytes, HostPart]
 
     @property
@@ -89,12 +98,16 @@ class Repairs:
         """The open repairs of a Cassandra partition."""
         if not self._known:
             return []
-        return [each for each in self._known.values() if each.partition_key == partition_key and each.state == "open"]
+        return [
+            repair
+            for repair in self._known.values()
+            if repair.partition_key == partition_key and repair.state == "open"
+        ]
 
     @property
     def open_partitions(self) -> set[bytes]:
         """The keys of the Cassandra partitions with an open repair."""
-        return {each.partition_key for each in self._known.values() if each.state == "open"}
+        return {repair.partition_key for repair in self._known.values() if repair.state == "open"}
 
     def get(self, partition_key: bytes, repair: UUID) -> Repair | None:
         return self._known.get((partition_key, repair))

@@ -11,29 +11,32 @@ from materializer.rows.published import Published
 
 
 class ChunkResult(NamedTuple):
-    """writes: what the chunk writes to the state (None deletes a key); without writes there are no changes either, and
-    nothing has to be committed. changes: the change events, in order; with encoders in the catalog some of them are
-    EncodedChanges. now_ms: the raw partition's new time. publishers_ms: as PublisherWatermarks.clock_ms.
-    stalled_publishers: the ids of publishers that have sent nothing for too long. running_snapshots: the ids of the
-    snapshots for which purging waits. lost_hosts: the ids of the hosts whose rows the state may lack since
-    the table was truncated, with the arrival (ms) after which a snapshot must begin to bring them. dead_letters:
-    messages for the dead-letter topic. native: how many updates the native core has folded. published: where the
-    changes of each table id go, unless a change says it itself. moved_to: the change topic to which the last row has
-    moved with this chunk.
+    """The result of folding a chunk."""
 
-    left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
-    of the first one is done.
-    """
-
+    # The entries that the chunk writes to the state; None deletes a key. Without writes there are no changes either,
+    # and nothing has to be committed.
     writes: dict[bytes, bytes | None]
+    # The change events, in order. With encoders in the catalog some of them are EncodedChanges.
     changes: list[Change]
+    # The raw partition's new time, in ms.
     now_ms: int
+    # The time (ms) up to which the logs of all publishers are folded.
     publishers_ms: int = 0
+    # The ids of publishers that have sent nothing for too long.
     stalled_publishers: tuple[str, ...] = ()
+    # Messages for the dead-letter topic.
     dead_letters: Sequence[DeadLetter] = ()
+    # How many records, from the end, are left for the next chunks. If it is all of them, part of the work before or of
+    # the first one is done.
     left: int = 0
+    # How many updates the native core has folded.
     native: int = 0
+    # The ids of the snapshots for which purging waits.
     running_snapshots: tuple[str, ...] = ()
+    # The ids of the hosts whose rows the state may lack since the table was truncated, with the arrival (ms) after
+    # which a snapshot must begin to bring them.
     lost_hosts: Mapping[str, int] = {}
+    # Where the changes of each table id go, unless a change says it itself.
     published: Mapping[bytes, Published] = {}
+    # The change topic to which the last row has moved with this chunk; empty if none has.
     moved_to: str = ""

@@ -45,9 +45,11 @@ _LAST = b"\xff"  # after all keys of a Cassandra partition
 
 
 class ShownFrom(NamedTuple):
-    """A range of rows published under `schema`: from the key `start` to the next entry's start."""
+    """A range of rows that are published under one schema. It ends at the next entry's start."""
 
+    # The first key of the range.
     start: bytes
+    # The schema.
     schema: SchemaId
 
 
@@ -189,22 +191,22 @@ class SchemaChange:
         """The ranges, after a new one of the target if it shows their rows differently."""
         target = self._target
         ranges = [ShownFrom(b"", target.id)]
-        for each in shown:
-            start = each.start or PARTITION
-            stays = self._leaves_topic or shows_rows_differently(self._version(each.schema), target)
-            schema = each.schema if stays else target.id
+        for former in shown:
+            start = former.start or PARTITION
+            stays = self._leaves_topic or shows_rows_differently(self._version(former.schema), target)
+            schema = former.schema if stays else target.id
             if schema != ranges[-1].schema:
                 ranges.append(ShownFrom(start, schema))
         return ranges
 
     def _store_shown(self) -> None:
         if self._shown != self._stored:
-            entries = [[each.start.hex(), *(part.hex() for part in each.schema)] for each in self._shown]
+            entries = [[key_range.start.hex(), *(part.hex() for part in key_range.schema)] for key_range in self._shown]
             self._overlay.put(SHOWN, json.dumps(entries, separators=(",", ":")).encode())
             self._stored = list(self._shown)
         if len(self._shown) == 1:
             table_id = self._target.id.table_id
-            self._store_published({key: each for key, each in self._published.items() if key == table_id})
+            self._store_published({key: topic for key, topic in self._published.items() if key == table_id})
 
     def _with_newest_topic(self, published: dict[bytes, Published]) -> dict[bytes, Published]:
         """The topics with that of the tools' table, whose first chunk this may be."""
@@ -255,7 +257,7 @@ def shown_schema(state: Overlay | StateReader, shown: Sequence[ShownFrom], prefi
     mark = state.get(EVOLVED + prefix)
     if mark is not None:
         return SchemaId(mark[:16], mark[16:])
-    return next((each.schema for each in reversed(shown) if each.start <= prefix), None)
+    return next((key_range.schema for key_range in reversed(shown) if key_range.start <= prefix), None)
 
 
 def read_shown(overlay: Overlay | StateReader) -> list[ShownFrom]:

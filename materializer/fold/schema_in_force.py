@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cassandra_storage.formats.types.marshal import NativeType
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS
 from materializer.fold.row_updates import row_update
 from materializer.fold.schema_change import read_shown
@@ -77,7 +78,7 @@ class SchemaInForce:
         table_id = current.table_id
         last = schema.digest if table_id == schema.table_id else self._known.newest.get(table_id, current.digest)
         following = self._known.versions_between(table_id, current.digest, last)
-        digest = next((each for each in following if each != current.digest), None)
+        digest = next((later for later in following if later != current.digest), None)
         return schema if digest is None else SchemaId(table_id, digest)
 
     def check(self, index: int, record: RawRecord, message: RawMessage) -> None:
@@ -134,7 +135,9 @@ class _Written:
         """
         tables = {digest: self._catalog.schema(self._message.table_id, digest) for digest in digests}
         found = [digest for digest in digests if self._may_be_under(digest, tables[digest])] or [digests[-1]]
-        return next((each for each in reversed(found) if tables[each].altered_at <= self._time), found[-1])
+        return next(
+            (candidate for candidate in reversed(found) if tables[candidate].altered_at <= self._time), found[-1]
+        )
 
     def _may_be_under(self, digest: bytes, table: TableMetadata) -> bool:
         kind = self._message.kind
@@ -168,7 +171,7 @@ class _Written:
 
 def _is_alike(left: CqlType, right: CqlType) -> bool:
     """Whether values of both types are serialized alike: a user type's fields may have other names."""
-    return left == right or (not isinstance(left, NativeType) and type_form(left) == type_form(right))
+    return left == right or (not isinstance(left, NativeType) and type_form(left, EXACT) == type_form(right, EXACT))
 
 
 def _types(table: TableMetadata) -> dict[str, CqlType]:

@@ -19,18 +19,21 @@ if TYPE_CHECKING:
 
 
 class SchemaVersion(NamedTuple):
-    """A schema with what reads and shows rows by it. `topic`: the name of the one that its table's changes go to; None
-    if no changes can be published under the schema.
-    """
+    """A schema with the parts that read and show rows under it."""
 
+    # The table's id and the schema's digest.
     id: SchemaId
+    # The table as the schema describes it.
     table: TableMetadata
+    # Reads stored rows.
     codec: RowCodec
+    # Makes the images of rows.
     imager: RowImager
+    # The name of the topic that its table's changes go to; None if no changes can be published under the schema.
     topic: str | None
 
     def image(self, row: Row, now: int, statics: Mapping[str, ColumnImage]) -> RowImage | None:
-        """What `SELECT` shows of a row at a second, with these static columns."""
+        """Return the columns of a row that `SELECT` shows at second `now`, with these static columns."""
         columns = self.imager.image(row, now)
         return {**statics, **columns} if columns is not None and statics else columns
 
@@ -72,8 +75,8 @@ def resend_steps(
 
 
 def _named(image: RowImage | None, version: SchemaVersion) -> RowImage | None:
-    """What the image holds of the version's columns."""
-    return None if image is None else {name: each for name, each in image.items() if name in version.imager.names}
+    """Return the image with only the columns of the version."""
+    return None if image is None else {name: value for name, value in image.items() if name in version.imager.names}
 
 
 def shows_rows_differently(old: SchemaVersion, new: SchemaVersion) -> bool:
@@ -88,10 +91,10 @@ def shows_rows_differently(old: SchemaVersion, new: SchemaVersion) -> bool:
     if new.imager.names & {column.name for column in hidden_columns(old.table)}:
         return True  # DROP COMPACT STORAGE
     columns = row_columns(new.table)
-    if any(name in columns and columns[name].is_complex != each.is_complex for name, each in old_columns.items()):
+    if any(name in columns and columns[name].is_complex != column.is_complex for name, column in old_columns.items()):
         return True
     dropped, dropped_before = new.table.dropped_columns, old.table.dropped_columns
-    if any(name in dropped and each != dropped[name] for name, each in dropped_before.items()):
+    if any(name in dropped and column != dropped[name] for name, column in dropped_before.items()):
         return True  # dropped again, perhaps unseen: rows may hold what only the later drop covers
     return any(
         name in dropped and (name not in old.imager.names or name not in dropped_before) for name in new.imager.names

@@ -27,12 +27,13 @@ _KEPT_MS = 30 * 24 * 3600 * 1000  # a finished snapshot, so that a late copy of 
 
 
 class SnapshotProgress(NamedTuple):
-    """The progress of one snapshot. begun_ms, changed_ms: the arrival of its first and last step that said something
-    new.
-    """
+    """The progress of one snapshot."""
 
+    # The arrival (ms) of its first step.
     begun_ms: int
+    # The arrival (ms) of its last step that said something new.
     changed_ms: int
+    # How far each host is, by its id.
     hosts: Mapping[bytes, HostState]
 
     def with_step(self, step: SnapshotStep, host: bytes, arrival_ms: int) -> SnapshotProgress:
@@ -63,7 +64,9 @@ class Snapshots:
     @property
     def running(self) -> tuple[str, ...]:
         """The ids of those for which purging waits."""
-        return tuple(str(each) for each, progress in self._known.items() if progress.is_running(self._forgotten))
+        return tuple(
+            str(snapshot) for snapshot, progress in self._known.items() if progress.is_running(self._forgotten)
+        )
 
     @property
     def is_running(self) -> bool:
@@ -121,7 +124,9 @@ def least_far(of: Sequence[SnapshotProgress]) -> SnapshotProgress:
     for progress in of:
         for host, state in progress.hosts.items():
             hosts[host] = min(hosts.get(host, state), state, key=HOST_STATES.index)
-    return SnapshotProgress(min(each.begun_ms for each in of), max(each.changed_ms for each in of), hosts)
+    return SnapshotProgress(
+        min(progress.begun_ms for progress in of), max(progress.changed_ms for progress in of), hosts
+    )
 
 
 def snapshot_key(snapshot: UUID) -> bytes:

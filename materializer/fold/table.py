@@ -1,4 +1,4 @@
-"""What a chunk does to the Cassandra partitions of one table: writes, expiry, schema changes, purging."""
+"""The fold of one table's part of a chunk: writes, expiry, schema changes and purging of Cassandra partitions."""
 
 from __future__ import annotations
 
@@ -57,14 +57,19 @@ _NO_HOST = bytes(16)
 
 
 class ChunkContext(NamedTuple):
-    """What the tables of a chunk share, and the time of one of them. They add their changes to `changes` and their
-    writes to the overlay.
+    """The parts that the tables of a chunk share, and the time of one table. The tables add their changes to `changes`
+    and their writes to the overlay.
     """
 
+    # The state as the chunk has changed it so far.
     overlay: Overlay
+    # The time of the table's messages.
     clock: RunClock
+    # The work that the chunk may still do.
     budget: Budget
+    # The chunk's changes, in order.
     changes: list[Change]
+    # The repairs in the state.
     repairs: Repairs
 
 

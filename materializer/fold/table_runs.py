@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 class TableRun(NamedTuple):
-    """Consecutive messages of one table; `is_recreated`: the table replaces the one before it."""
+    """Consecutive messages of one table."""
 
+    # The table's id.
     table_id: bytes
+    # The messages.
     arrivals: list[AnyArrival]
+    # Whether the table replaces the one before it.
     is_recreated: bool = False
 
 

@@ -1,4 +1,4 @@
-"""What the fold of one Cassandra partition works with: the tools of its table, and the event that it folds."""
+"""The tools of the fold of one Cassandra partition: those of its table, and the event that it folds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from materializer.rows.timers import Timers
 
 
 class TableTools(NamedTuple):
-    """What the fold of any Cassandra partition of one table uses."""
+    """The tools that the folds of all Cassandra partitions of one table use."""
 
     # The state as the chunk has changed it so far.
     overlay: Overlay
@@ -51,8 +51,11 @@ class TableTools(NamedTuple):
 class Event(NamedTuple):
     """The write, or the expiry of one second, that is folded."""
 
+    # The serialized key of its Cassandra partition.
     partition_key: bytes
+    # The `source` of its changes.
     source: Source
+    # The seconds at which it is decided what has expired.
     now: NowInSeconds
     # As in FanOutContinuation.
     completes_record: bool = False

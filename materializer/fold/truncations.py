@@ -60,18 +60,20 @@ RECORD_MS = 60_000
 
 
 class Boundary(NamedTuple):
-    """The host's writes to the table up to this place in its log are gone, since `at` (ms). is_settled: whether the
-    host has sent `truncated` or `drop` since then.
-    """
+    """The place in a host's log up to which its writes to the table are gone."""
 
+    # The number of the commit log segment.
     segment: int
+    # The position in the segment, in bytes.
     position: int
+    # When the writes were deleted, in ms since the epoch.
     at: int
+    # Whether the host has sent `truncated` or `drop` since then.
     is_settled: bool = True
 
 
 class TruncationState(NamedTuple):
-    """What a raw partition knows of the truncations of one table.
+    """The truncations of one table, as one raw partition knows them.
 
     boundaries: by host. at: when the last truncation was (ms): of the first host that says what it has or, if none has
     yet (not is_settled), of the one whose message deleted the rows. arrived_ms: the arrival of that message. known: the
@@ -79,13 +81,22 @@ class TruncationState(NamedTuple):
     since then the state may lack, with the first arrival that counts again.
     """
 
+    # The table's id.
     table_id: bytes
+    # The boundary of each host, by its id.
     boundaries: Mapping[bytes, Boundary]
+    # When the last truncation was (ms): of the first host that says what it has or, if none has yet (not is_settled),
+    # of the one whose message deleted the rows.
     at: int
+    # Whether a host has said which truncation it has.
     is_settled: bool
+    # The arrival (ms) of the message that deleted the rows.
     arrived_ms: int
+    # The hosts that were heard from by then or since.
     known: frozenset[bytes]
+    # Those of them whose writes do not count yet.
     waits: frozenset[bytes]
+    # The hosts whose rows since then the state may lack, with the first arrival (ms) that counts again.
     lost: Mapping[bytes, int]
 
 
@@ -113,9 +124,12 @@ class Truncations:
         state = self._state
         if state is None or state.table_id != table_id:
             return None
-        found = [(host, each.segment, each.position) for host, each in state.boundaries.items()]
-        may_take_others = not state.waits and not self._is_open(state, first_ms)
-        return [each for each in found if each[0] not in state.waits], may_take_others
+        counted = [
+            (host, boundary.segment, boundary.position)
+            for host, boundary in state.boundaries.items()
+            if host not in state.waits
+        ]
+        return counted, not state.waits and not self._is_open(state, first_ms)
 
     def is_gone(self, message: RawMessage) -> bool:
         """Whether the place of a message is in the part of its host's log that is lost."""
@@ -170,10 +184,10 @@ class Truncations:
         )
         return True
 
-    def follow(self, arrivals: Iterable[AnyArrival], last_ms: int) -> None:
-        """No longer wait for hosts that are forgotten, or did not truncate, as a heartbeat shows.
+    def stop_waiting(self, arrivals: Iterable[AnyArrival], last_ms: int) -> None:
+        """Stop waiting for hosts that are forgotten, and for hosts whose heartbeat shows that they did not truncate.
 
-        last_ms: the arrival of the chunk's last message. Those of now are left out already.
+        last_ms: the arrival of the chunk's last message. Its writes of those hosts are left out already.
         """
         state = self._state
         if state is None or not state.waits:
@@ -191,8 +205,8 @@ class Truncations:
         if waits != state.waits:
             self._put(state._replace(waits=waits, lost=lost))
 
-    def follow_snapshots(self, snapshots: Snapshots) -> None:
-        """A host is not lost any more if it has sent a snapshot that began when it counted again."""
+    def clear_lost(self, snapshots: Snapshots) -> None:
+        """Clear the marks of lost hosts that have sent a snapshot that began after they counted again."""
         state = self._state
         if state is not None and state.lost:
             lost = {host: since for host, since in state.lost.items() if host not in snapshots.ended_since(since)}
@@ -283,29 +297,29 @@ def encode_truncations(state: TruncationState) -> bytes:
 
 
 def merged_truncations(of: Sequence[TruncationState | None]) -> TruncationState | None:
-    """What a raw partition knows that has rows of several others.
+    """Return the truncations for a raw partition that has rows of several others, from the states of those.
 
     If one has a truncation that another one has not, its message is still to come, and deletes all rows once more: then
     the rows of all hosts may be lost.
     """
-    known = [each for each in of if each is not None]
+    known = [state for state in of if state is not None]
     if not known:
         return None
-    newest = max(known, key=lambda each: each.at)
+    newest = max(known, key=lambda state: state.at)
     boundaries = {
-        host: min(each.boundaries[host] for each in known)
+        host: min(state.boundaries[host] for state in known)
         for host in newest.boundaries
-        if all(each is not None and host in each.boundaries for each in of)
+        if all(state is not None and host in state.boundaries for state in of)
     }
-    differ = any(each is None or each.boundaries != newest.boundaries for each in of)
-    hosts = frozenset().union(*(each.known for each in known))
-    arrived_ms = max(each.arrived_ms for each in known)
-    lost = {host: max(each.lost.get(host, 0) for each in known) for each in known for host in each.lost}
+    differ = any(state is None or state.boundaries != newest.boundaries for state in of)
+    hosts = frozenset().union(*(state.known for state in known))
+    arrived_ms = max(state.arrived_ms for state in known)
+    lost = {host: max(state.lost.get(host, 0) for state in known) for holder in known for host in holder.lost}
     return newest._replace(
         boundaries=boundaries,
-        is_settled=any(each.is_settled for each in known),
+        is_settled=any(state.is_settled for state in known),
         arrived_ms=arrived_ms,
         known=hosts,
-        waits=frozenset().union(*(each.waits for each in known)),
+        waits=frozenset().union(*(state.waits for state in known)),
         lost=dict.fromkeys(hosts, arrived_ms) | lost if differ else lost,
     )

@@ -51,12 +51,13 @@ _QUICK_SECONDS = 1.0  # of work with topics that is never saved
 
 
 class FirstLook(NamedTuple):
-    """Facts about raw topics before their first plan: the errors of some, the positions of their raw
-    partitions, and the change topics that had messages, of those whose raw topics have no position at all.
-    """
+    """Facts about raw topics before their first plan."""
 
+    # The errors of some raw topics, by their names.
     errors: Mapping[str, CdcError]
+    # The positions of their raw partitions.
     positions: Positions
+    # The change topics that had messages, of those whose raw topics have no position at all.
     had_changes: Collection[str]
 
 
@@ -270,7 +271,7 @@ class Planner:
         names = {change.name for change in change_topics if change is not None}
         limit = self._described_changes.max_message_bytes(names)
         self._described_changes.forget({usual, *names})
-        return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id, forms)
+        return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id, forms=forms)
 
     def _with_shapes(self, change_topics: tuple[ChangeTopic | None, ...]) -> tuple[ChangeTopic | None, ...]:
         """The topics as they are now. One that was deleted since it was found is created again."""

@@ -39,17 +39,17 @@ class Encoder(Protocol):
 
 
 class Target(NamedTuple):
-    """The destination of changes under one schema: a change topic, its partition count, and the encoder of its
-    messages.
+    """The destination of changes under one schema."""
 
-    The topic is that of a state that does not name one yet. `table_id`: the schema's. `topic_id`: Kafka's
-    id of the topic.
-    """
-
+    # The change topic of a state that does not name one yet.
     topic: str
+    # Its number of partitions.
     partitions: int
+    # Encodes its messages.
     encoder: Encoder
+    # The table's id.
     table_id: bytes = b""
+    # Kafka's id of the topic.
     topic_id: str = ""
 
 

@@ -29,15 +29,23 @@ HEADERS = (ID, CODE, REASON, TOPIC, PARTITION, OFFSET, TIMESTAMP)
 
 
 class UnresolvedDeadLetter(NamedTuple):
-    """`where` is the raw partition that holds the raw message."""
+    """A dead letter that is not resolved."""
 
+    # Its id.
     id: str
+    # The error's code, such as CDC-052.
     code: str
+    # Why the raw message could not be folded.
     reason: str
+    # The raw partition that holds the raw message.
     where: RawPartition
+    # The raw message's offset.
     offset: int
+    # The broker's time of the raw message, in ms.
     timestamp_ms: int
+    # The raw message's key.
     key: bytes
+    # The raw message's value.
     value: bytes
 
 

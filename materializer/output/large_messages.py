@@ -26,10 +26,13 @@ _logger = structlog.get_logger(__name__)
 
 
 class LargeMessages(NamedTuple):
-    """choice: materializer.on_large_message. max_bytes: the change topics' max.message.bytes."""
+    """Decides about change messages that Kafka would refuse."""
 
+    # The setting materializer.on_large_message.
     choice: Choice
+    # The smallest max.message.bytes of the change topics.
     max_bytes: int
+    # Writes dead letters.
     dead_letters: DeadLetterWriter
 
     def fits(self, message: Message) -> bool:

@@ -14,7 +14,6 @@ import structlog
 from cdc_common.clients.registry.errors import RegistryRequestError
 from cdc_common.clients.registry.kinds import Status
 from cdc_common.errors.codes import CdcError, Code
-from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import change_topic
 from materializer.planning.change_topics import avro_schemas_of, misread_topics, new_schemas
@@ -71,9 +70,7 @@ class AssignedTopics:
                 raise
             _logger.warning("registry away: stored topics are used", code=error.code.text, problem=error.problem)
 
-    def find_or_create(
-        self, schemas: Sequence[TableSchema], forms: TypeForms = EXACT
-    ) -> tuple[ChangeTopic | None, ...]:
+    def find_or_create(self, schemas: Sequence[TableSchema], forms: TypeForms) -> tuple[ChangeTopic | None, ...]:
         """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
         The newest schema of all is registered, and those that ChangeTopics registers, as far as the registry does not
@@ -83,11 +80,11 @@ class AssignedTopics:
         """
         newest = from_json(schemas[-1].json)
         cached = self._cache.read(newest.qualified_name, repr(forms))
-        keys = [(each.table_id, each.digest) for each in schemas]
+        keys = [(schema.table_id, schema.digest) for schema in schemas]
         try:
             found = self._assign(newest, avro_schemas_of(self._prefix, schemas, forms), schemas, cached)
         except CdcError as error:
-            newest_keys = {each.table_id: (each.table_id, each.digest) for each in schemas}.values()
+            newest_keys = {schema.table_id: (schema.table_id, schema.digest) for schema in schemas}.values()
             if error.code is not Code.REGISTRY_UNREACHABLE or not all(key in cached for key in newest_keys):
                 raise
             _logger.warning("registry away: stored topics are used", table=newest.qualified_name, problem=error.problem)

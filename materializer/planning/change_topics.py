@@ -14,7 +14,6 @@ import structlog
 
 from cdc_common.clients.registry.errors import IncompatibleSchemaError
 from cdc_common.errors.codes import Code
-from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import schema_text
 from cdc_common.messages.tables import from_json
 from cdc_common.messages.topics import change_topic, versions
@@ -57,8 +56,8 @@ def new_schemas(schemas: Sequence[TableSchema], known: Sequence[ChangeTopic | No
     than what the registry has.
     """
     last_known = max(_first_places(known).values(), default=-1)
-    newest = {each.table_id: place for place, each in enumerate(schemas)}
-    times = {place: from_json(each.json).altered_at for place, each in enumerate(schemas)}
+    newest = {schema.table_id: place for place, schema in enumerate(schemas)}
+    times = {place: from_json(schema.json).altered_at for place, schema in enumerate(schemas)}
     has_times = bool(times) and times[len(times) - 1] > 0
     return {
         place
@@ -76,11 +75,11 @@ def _first_places(known: Sequence[ChangeTopic | None]) -> dict[tuple[str, int, i
     return places
 
 
-def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema], forms: TypeForms = EXACT) -> list[AvroSchemas]:
+def avro_schemas_of(prefix: str, schemas: Sequence[TableSchema], forms: TypeForms) -> list[AvroSchemas]:
     """The Avro schemas of a table's schemas, which come from the oldest to the newest, in the table's forms."""
     avros: list[AvroSchemas] = []
-    for each in schemas:
-        avros.append(avro_schemas(prefix, from_json(each.json), avros, forms))
+    for schema in schemas:
+        avros.append(avro_schemas(prefix, from_json(schema.json), avros, forms))
     return avros
 
 
@@ -116,9 +115,7 @@ class ChangeTopics:
         """Raise CdcError if the registry does not answer."""
         self._registry.check_reachable()
 
-    def find_or_create(
-        self, schemas: Sequence[TableSchema], forms: TypeForms = EXACT
-    ) -> tuple[ChangeTopic | None, ...]:
+    def find_or_create(self, schemas: Sequence[TableSchema], forms: TypeForms) -> tuple[ChangeTopic | None, ...]:
         """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
         Schemas that are newer than all that the registry knows are registered in their order, and the newest one of
@@ -184,7 +181,7 @@ class ChangeTopics:
     def _register_new_topic(self, avro: AvroSchemas) -> ChangeTopic:
         """The first version of the topic, or the next one."""
         first = next(self._topic_names(avro.table))
-        topic = next(each for each in self._topic_names(avro.table) if not self._registry.has(f"{each}-key"))
+        topic = next(name for name in self._topic_names(avro.table) if not self._registry.has(f"{name}-key"))
         value_id = self._registry.register(f"{topic}-value", avro.value)
         key_id = self._registry.register(f"{topic}-key", avro.key)
         self._subjects.add(f"{topic}-key")

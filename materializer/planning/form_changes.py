@@ -53,7 +53,7 @@ def changed_forms(newest: AvroSchemas, key: dict[str, Any], value: dict[str, Any
         if _form(old["type"]) != _form(field["type"]):
             yield f"{field.get('cqlName', name)} was {_words(old['type'])}, and would be {_words(field['type'])}"
     statics = former.keys() & {names for names, field in present.items() if field.get("static")}
-    nullable, was_nullable = (any(map(_is_nullable, each["fields"])) for each in (newest.key, key))
+    nullable, was_nullable = (any(map(_is_nullable, schema["fields"])) for schema in (newest.key, key))
     if statics and nullable != was_nullable:
         words = ("include", "leave_out") if was_nullable else ("leave_out", "include")
         yield f"static_rows was {words[0]}, and would be {words[1]}"
@@ -69,7 +69,9 @@ def _is_nullable(field: Field) -> bool:
 
 
 def _form(schema: Any) -> tuple[Any, ...]:  # noqa: ANN401 - Avro's JSON
-    """What a reader sees of a type's form: not the names of user types' fields, which change by themselves."""
+    """Return the form of a type as readers see it. It leaves out the names of user types' fields, which change by
+    themselves.
+    """
     if isinstance(schema, list):
         return _form(next(branch for branch in schema if branch != "null"))
     if isinstance(schema, str):

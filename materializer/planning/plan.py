@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cdc_common.messages.avro.type_forms import EXACT, TypeForms
+from cdc_common.messages.avro.type_forms import TypeForms
 
 
 class TableSchema(NamedTuple):
-    """A message of the tables topic: the table's id and the digest (16 bytes each), and the JSON of the value."""
+    """A message of the tables topic."""
 
+    # The table's id (16 bytes).
     table_id: bytes
+    # The schema's digest (16 bytes).
     digest: bytes
+    # The message's value.
     json: bytes
 
 
 class ChangeTopic(NamedTuple):
-    """The topic to which changes under one schema are sent, its number of partitions, the ids of its Avro schemas, and
-    Kafka's id of the topic.
-    """
+    """The topic to which changes under one schema are sent."""
 
+    # Its name.
     name: str
+    # Its number of partitions.
     partitions: int
+    # The registry's id of the key's Avro schema.
     key_schema_id: int
+    # The registry's id of the value's Avro schema.
     value_schema_id: int
+    # Kafka's id of the topic.
     topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """The schemas with which the messages of one raw topic are folded, and the topics to which their changes are sent.
+    """The schemas that fold the messages of one raw topic, and the topics to which their changes are sent."""
 
-    raw_partitions: the number of the raw topic's partitions.
-    schemas: every schema of the topic's table, from the oldest to the newest, whatever the table's id was.
-    change_topics: one for each schema; None for a schema under which no change was sent. The newest schema of each
-        table id has one.
-    max_message_bytes: the smallest max.message.bytes of these topics when they were found.
-    topic_id: the raw topic's. forms: of the messages under all these schemas.
-    """
-
+    # The number of the raw topic's partitions.
     raw_partitions: int
+    # Every schema of the topic's table, from the oldest to the newest, whatever the table's id was.
     schemas: tuple[TableSchema, ...]
+    # One for each schema; None for a schema under which no change was sent. The newest schema of each table id has one.
     change_topics: tuple[ChangeTopic | None, ...]
+    # The smallest max.message.bytes of these topics when they were found.
     max_message_bytes: int = 1_048_588
+    # Kafka's id of the raw topic.
     topic_id: str = ""
-    forms: TypeForms = EXACT
+    # The forms of values in the messages under all these schemas.
+    forms: TypeForms = field(kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -79,7 +80,7 @@ class TableSchemas:
                 "Start again with a kafka.topic_prefix of its own for each Cassandra cluster: their rows are mixed.",
             )
         known = self._schemas.get(table, {}).values()
-        return tuple(schema for _, schema in sorted(known, key=lambda each: each[0]))
+        return tuple(schema for _, schema in sorted(known, key=itemgetter(0)))
 
     def _add_schema(self, key: bytes, value: bytes) -> None:
         schema = TableSchema(key[:TABLE_ID_SIZE], key[TABLE_ID_SIZE:], value)
@@ -123,7 +124,9 @@ class TableSchemas:
             raise self._unreadable(request_key(table_id), error.reason) from error
 
     def _name_of(self, table_id: bytes) -> str:
-        names = [name for name, schemas in self._schemas.items() if any(each == table_id for each, _ in schemas)]
+        names = [
+            name for name, schemas in self._schemas.items() if any(known_id == table_id for known_id, _ in schemas)
+        ]
         return ".".join(names[0]) if names else table_id.hex()
 
     def _unreadable(self, key: bytes, reason: str) -> CdcError:

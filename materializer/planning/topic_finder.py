@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from cdc_common.clients.registry.schematizer import SchematizerClient
-from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.topics import change_topic
 from materializer.planning.assigned_topics import AssignedTopics
 from materializer.planning.change_topics import ChangeTopics
@@ -27,9 +26,7 @@ class TopicFinder(Protocol):
 
     def check_reachable(self) -> None: ...
 
-    def find_or_create(
-        self, schemas: Sequence[TableSchema], forms: TypeForms = EXACT
-    ) -> tuple[ChangeTopic | None, ...]: ...
+    def find_or_create(self, schemas: Sequence[TableSchema], forms: TypeForms) -> tuple[ChangeTopic | None, ...]: ...
 
 
 def topic_finder(settings: Settings, registry: Registry, make_topic: Callable[[str], int]) -> TopicFinder:
@@ -46,7 +43,7 @@ def topics_of_table(settings: Settings, keyspace: str, table: str, existing: Col
     """
     prefix = settings.kafka.topic_prefix
     name = re.escape(change_topic(prefix, keyspace, table))
-    found = {each for each in existing if re.fullmatch(rf"{name}(-v\d+)?", each)}
+    found = {topic for topic in existing if re.fullmatch(rf"{name}(-v\d+)?", topic)}
     if settings.materializer.topics == "registry":
         with SchematizerClient.of_settings(settings.registry) as client:
             assigned = {topic.name for topic in client.assigned_topics(f"{prefix}.{keyspace}", table)}

@@ -1,1 +1,1 @@
-"""What is done with the messages of one raw topic: they are folded, and the result becomes change messages."""
+"""The work on the messages of one raw topic: they are folded, and the result becomes change messages."""

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 class FoldReport(NamedTuple):
     """The fold's findings."""
 
+    # How many messages were dead-lettered.
     dead_letters: int = 0
-    """How many messages were dead-lettered."""
+    # Ids of publishers that have sent nothing for too long.
     stalled_publishers: Sequence[str] = ()
-    """Ids of publishers that have sent nothing for too long."""
+    # As ChunkResult's of the last chunk.
     running_snapshots: Sequence[str] = ()
-    """As ChunkResult's of the last chunk."""
+    # As ChunkResult's of the last chunk.
     lost_hosts: Mapping[str, int] = {}
-    """As ChunkResult's of the last chunk."""
+    # How many changes of each operation.
     ops: Mapping[str, int] = {}
-    """How many changes of each operation."""
 
     @classmethod
     def of(cls, result: ChunkResult) -> FoldReport:

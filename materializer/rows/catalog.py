@@ -20,40 +20,42 @@ if TYPE_CHECKING:
 
 
 class SchemaId(NamedTuple):
-    """One schema of one table: the table's id and the digest, 16 bytes each."""
+    """One schema of one table."""
 
+    # The table's id (16 bytes).
     table_id: bytes
+    # The schema's digest (16 bytes).
     digest: bytes
 
 
 class KeyEncoders(NamedTuple):
-    """The encoders of one table (cassandra_storage.formats.rows.byte_comparable).
-
-    They raise FormatError for a value that its column's type cannot have.
-    paths: of the multi-cell columns that a row may hold, by name.
+    """The encoders of one table (cassandra_storage.formats.rows.byte_comparable). They raise FormatError for a value
+    that its column's type cannot have.
     """
 
+    # Encodes the values of the clustering columns.
     clustering: Callable[[Clustering], bytes]
+    # Encodes the bound of a range of rows.
     bound: Callable[[ClusteringBound], bytes]
+    # Encode the cell paths of the multi-cell columns that a row may hold, by the columns' names.
     paths: Mapping[str, Callable[[bytes], bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableCatalog:
-    """Every schema in the tables topic; the driver gives it to the tasks with each batch.
+    """Every schema in the tables topic. The driver gives it to the tasks with each batch."""
 
-    `schemas` by (table id, digest), of each table from the oldest to the newest. `newest`: the digest of each table
-    id's newest schema, with the table ids in the order in which their tables were created. `topics`: the change topic
-    of each digest whose changes can be published, and `encoders` the encoder of its messages: with one, the native core
-    writes the messages of a digest as it folds.
-    `partitions`, `topic_ids`: the partition count and Kafka's id of each of these topics.
-    """
-
+    # By table id and digest, of each table from the oldest to the newest.
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
+    # The digest of each table id's newest schema. The table ids are in the order in which their tables were created.
     newest: Mapping[bytes, bytes]
+    # The change topic of each digest whose changes can be published.
     topics: Mapping[bytes, str] = field(default_factory=dict)
+    # The encoder of each digest's messages: with one, the native core writes the messages as it folds.
     encoders: Mapping[bytes, ChangeEncoder] = field(default_factory=dict, repr=False, compare=False)
+    # The number of partitions of each change topic.
     partitions: Mapping[str, int] = field(default_factory=dict)
+    # Kafka's id of each change topic.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     _encoders: dict[bytes, KeyEncoders] = field(default_factory=dict, repr=False, compare=False)
     _plans: dict[bytes, Plan | None] = field(default_factory=dict, repr=False, compare=False)
@@ -77,7 +79,7 @@ class TableCatalog:
             found = self._encoders[digest] = KeyEncoders(
                 clustering_encoder(table.clustering),
                 bound_encoder(table.clustering),
-                {name: path_encoder(each.type) for name, each in row_columns(table).items() if each.is_complex},
+                {name: path_encoder(column.type) for name, column in row_columns(table).items() if column.is_complex},
             )
         return found
 
@@ -111,14 +113,18 @@ class TableCatalog:
             if of == table_id and (not self.topics or digest in self.topics) and (table.altered_at > 0 or not has_times)
         ]
 
+    def _digests(self, table_id: bytes) -> list[bytes]:
+        """Return the digests of the table's known schemas, the oldest first."""
+        return [digest for of, digest in self.schemas if of == table_id]
+
     def version_from(self, table_id: bytes, digest: bytes) -> bytes:
         """The schema itself or, if it is none of `versions`, the first one after it, or the newest."""
         self.schema(table_id, digest)
         versions = self.versions(table_id)
         if digest in versions:
             return digest
-        order = [each for of, each in self.schemas if of == table_id]
-        return next((each for each in order[order.index(digest) :] if each in versions), versions[-1])
+        order = self._digests(table_id)
+        return next((later for later in order[order.index(digest) :] if later in versions), versions[-1])
 
     def versions_between(self, table_id: bytes, first: bytes, last: bytes) -> list[bytes]:
         """`versions` from one schema to the other or, if that is none of them, to the first one after it."""
@@ -126,9 +132,9 @@ class TableCatalog:
         if not versions:
             return []
         self.schema(table_id, first)
-        order = [each for of, each in self.schemas if of == table_id]
+        order = self._digests(table_id)
         end = versions.index(self.version_from(table_id, last))
-        return [each for each in versions[: end + 1] if order.index(each) >= order.index(first)]
+        return [version for version in versions[: end + 1] if order.index(version) >= order.index(first)]
 
     def written_with(self, table_id: bytes, digest: bytes) -> TableMetadata:
         """The schema that reads an update which names one: an earlier one that is still in force as the newest, under
@@ -138,7 +144,7 @@ class TableCatalog:
         newest = self.newest.get(table_id)
         if newest is None or digest == newest:
             return named
-        order = [each for of, each in self.schemas if of == table_id]
+        order = self._digests(table_id)
         is_early = newest in order and named.altered_at > 0 and order.index(digest) > order.index(newest)
         return self.schema(table_id, newest) if is_early else named
 

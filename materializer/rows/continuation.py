@@ -24,77 +24,92 @@ if TYPE_CHECKING:
 
 
 class FanOut(NamedTuple):
-    """A change that affects all rows with clustering keys in [first, last); `last` None is the partition's end.
+    """A change that affects all rows of a range of a Cassandra partition."""
 
-    It is a change of the `static` row, a `range` deletion, a `partition` deletion, or the replacement of all rows by
-    what the `repair` with that id holds.
-    """
-
+    # The change: of the static row, a deletion of a range or of the Cassandra partition, or the replacement of all rows
+    # by those that a repair holds.
     kind: Literal["static", "range", "partition", "repair"]
+    # The first clustering key of the range.
     first: bytes = b""
+    # The clustering key after the range; None for the partition's end.
     last: bytes | None = None
+    # The deletion, of the kinds `range` and `partition`.
     deletion: DeletionTime | None = None
+    # The repair's id, of the kind `repair`.
     repair: bytes = b""
 
 
 class FanOutContinuation(NamedTuple):
-    """A write, or the expiry of one second, that is done up to `at` (section and what follows it in the key).
+    """A write, or the expiry of one second, that is partly done."""
 
-    static_before: the stored static row from before the change; empty if there was none. visible_before: how many rows
-    were visible before the change. completes_record: the record that is being folded is done when this is.
-    """
-
+    # The serialized partition key.
     partition_key: bytes
+    # The schema in force.
     schema: SchemaId
+    # The change.
     fan_out: FanOut
+    # It is done up to this section and key in the Cassandra partition.
     at: bytes
+    # The `source` of its changes.
     source: Source
+    # The seconds at which it is decided what has expired.
     now: NowInSeconds
+    # The stored static row from before the change; empty if there was none.
     static_before: bytes
+    # How many rows were visible before the change.
     visible_before: int
+    # Whether the record that is being folded is done when this is.
     completes_record: bool
 
 
 class SchemaContinuation(NamedTuple):
-    """A Cassandra partition that is being brought from the schema `shown` to `schema`, as seen at the second `now`.
+    """A Cassandra partition that is being brought from one schema to another."""
 
-    It is done up to `at` (section and what follows it in the key); `visible` rows have been found so far.
-    """
-
+    # The serialized partition key.
     partition_key: bytes
+    # The new schema.
     schema: SchemaId
+    # The schema under which the rows were published.
     shown: SchemaId
+    # It is done up to this section and key in the Cassandra partition.
     at: bytes
+    # The second at which its rows are shown.
     now: int
+    # How many visible rows have been found so far.
     visible: int = 0
 
 
 class RowsEndContinuation(NamedTuple):
-    """The deletion of all rows of the table, as seen at the second `now`: up to this Cassandra partition, and in it up
-    to `at` (section and what follows it in the key), all are deleted. The record that is being folded is done when this
-    is.
-    """
+    """The deletion of all rows of the table. The record that is being folded is done when this is."""
 
+    # All Cassandra partitions before this one are done.
     partition_key: bytes
+    # The schema in force.
     schema: SchemaId
+    # In this Cassandra partition it is done up to this section and key.
     at: bytes
+    # The second at which its rows are shown.
     now: int
+    # The `source` of the deletions.
     source: Source
 
 
 class TopicMoveContinuation(NamedTuple):
-    """The move of all rows to another change topic, at the raw message `offset` and as seen at the second `now`: up to
-    this Cassandra partition, and in it up to `at` (section and what follows it in the key), all have moved.
+    """The move of all rows to another change topic."""
 
-    `schema`: the rows' in the new topic. `visible`: as in SchemaContinuation, of this Cassandra partition.
-    """
-
+    # All Cassandra partitions before this one have moved.
     partition_key: bytes
+    # The schema of the rows in the new topic.
     schema: SchemaId
+    # In this Cassandra partition all rows up to this section and key have moved.
     at: bytes
+    # The second at which its rows are shown.
     now: int
+    # The offset of the raw message at which the move began.
     offset: int
+    # The new topic.
     topic: Topic
+    # How many visible rows of this Cassandra partition have been found so far.
     visible: int = 0
 
 

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 class ExpiredParts(NamedTuple):
-    """The expired cells of a write with their columns' names, and its row's liveness if that has expired."""
+    """The parts of a write that have expired."""
 
+    # The expired cells with their columns' names.
     cells: frozenset[tuple[str, Cell]]
+    # The row's liveness; None if that has not expired.
     liveness: LivenessInfo | None
 
     @property
@@ -59,9 +61,11 @@ class ExpiredParts(NamedTuple):
 
 
 class ExpiredWrite(NamedTuple):
-    """The row at a key of the state shows these parts until the end of the mutation."""
+    """A row of the state that shows expired parts of a write until the end of the mutation."""
 
+    # The row's key in the state.
     key: bytes
+    # The expired parts.
     parts: ExpiredParts
 
 
@@ -74,7 +78,7 @@ def expired_parts(update: Row, stored: Row | None, now: int) -> ExpiredParts | N
     has_liveness = liveness.ttl not in (NO_TTL, EXPIRED_LIVENESS_TTL) and not liveness.is_live(now)
     if not has_liveness and not _has_expired_cell(update, now):
         return None
-    cells = {each for each in _cells(update) if each[1].is_expiring and not each[1].is_live(now)}
+    cells = {(name, cell) for name, cell in _cells(update) if cell.is_expiring and not cell.is_live(now)}
     if stored is not None:
         cells.difference_update(_cells(stored))
         has_liveness = has_liveness and stored.liveness != liveness

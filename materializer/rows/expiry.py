@@ -20,23 +20,22 @@ _MICROS = 1_000_000
 
 
 class NowInSeconds(NamedTuple):
-    """Cassandra's nowInSec, at which it is decided what has expired: for the row before a change and for the row after.
-
-    Seconds since the epoch. Both are the same for a write.
+    """Cassandra's nowInSec, at which it is decided what has expired, in seconds since the epoch. Both are the same for
+    a write.
     """
 
+    # For the row before a change.
     before: int
+    # For the row after the change.
     after: int
 
 
 class RowTimers(NamedTuple):
-    """Seconds since the epoch; None is no timer.
+    """The timers of a row, in seconds since the epoch; None is no timer."""
 
-    expires: when the first live cell, or the row's own liveness, expires. dead_since: since when the oldest tombstone
-    or expired cell is dead (`purge_second`).
-    """
-
+    # When the first live cell, or the row's own liveness, expires.
     expires: int | None = None
+    # Since when the oldest tombstone or expired cell is dead (`purge_second`).
     dead_since: int | None = None
 
 
@@ -73,8 +72,8 @@ def row_timers(row: Row | None, now: int) -> RowTimers:
     if not (dead or cells or mortal):
         return NO_TIMERS
     expires = []
-    for each, timestamp, end in _ends(mortal, cells):
-        if each.is_live(now):
+    for part, timestamp, end in _ends(mortal, cells):
+        if part.is_live(now):
             expires.append(end)
         else:
             dead.append(purge_second(timestamp, end))
@@ -82,7 +81,7 @@ def row_timers(row: Row | None, now: int) -> RowTimers:
 
 
 def _ends(mortal: list[LivenessInfo], cells: list[Cell]) -> Iterator[tuple[LivenessInfo | Cell, int, int]]:
-    """What expires, its write timestamp and the second at which it expires."""
+    """Yield each part that expires, its write timestamp (µs) and the second at which it expires."""
     for liveness in mortal:
         yield liveness, liveness.timestamp, liveness.local_expiration_time
     for cell in cells:

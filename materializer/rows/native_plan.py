@@ -121,7 +121,7 @@ def _is_plain(table: TableMetadata) -> bool:
         and max(len(table.regular_columns), len(table.static_columns)) <= MOST_COLUMNS
         and max(len(table.partition_key), len(table.clustering)) <= MOST_KEY_COLUMNS
         and all(key_form(column.type) != UNKNOWN[:2] for column in table.clustering)
-        and not any(distinct_check(column.type) for column in table.partition_key)
+        and not any(distinct_check(column.type, EXACT) for column in table.partition_key)
         and sum(1 for column in columns for _ in all_types(column.type)) <= _MOST_TYPES
     )
 
@@ -162,7 +162,7 @@ def _columns(columns: Sequence[ColumnMetadata], header: Columns) -> list[tuple[b
 def _fields(
     table: TableMetadata, stored: TableMetadata, names: dict[str, str], forms: TypeForms
 ) -> list[tuple[bool, int, TypeForm, TypeForm, int | None, bytes, bytes]]:
-    """What messages show: the columns that the table has, static ones first."""
+    """Return the fields of messages: the columns that the table has, static ones first."""
     fields = []
     for is_static, shown, places in (
         (True, table.static_columns, stored.static_columns),
@@ -176,7 +176,7 @@ def _fields(
                 (
                     is_static,
                     order.index(column.name),
-                    type_form(column.type),
+                    type_form(column.type, EXACT),
                     shown_form(column, forms),
                     None if dropped is None else dropped.dropped_time,
                     encode_string(f"before.{name}"),
@@ -198,7 +198,7 @@ def shown_form(column: ColumnMetadata, forms: TypeForms, *, is_key: bool = False
 
 
 def type_form(  # noqa: PLR0911  one for each kind of type
-    type_: CqlType, forms: TypeForms = EXACT, *, is_key: bool = False, is_json: bool = False
+    type_: CqlType, forms: TypeForms, *, is_key: bool = False, is_json: bool = False
 ) -> TypeForm:
     """Return how the core writes the type's values (cdc_common.messages.avro.cql_values, form_values), in the one form
     of values that are shown alike (materializer.rows.shown_forms). is_key: a key column's are written as they are, or

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 class StoredRow(NamedTuple):
-    """A merged row and the number of changes that have been emitted for it."""
+    """A row as the state stores it."""
 
+    # The merged row.
     row: Row
+    # The number of changes that have been emitted for it.
     row_sequence: int
 
 
@@ -55,8 +57,8 @@ class Overlay:
     def shared(
         self,
     ) -> tuple[dict[bytes, Any], dict[bytes, bytes | None], list[bytes], Callable[[bytes], bytes | None]]:
-        """What the native core reads and writes: the writes, what was read, the keys that are new among the writes, and
-        the function that reads a key of the committed state.
+        """Return the parts that the native core reads and writes: the writes, the entries that were read, the keys that
+        are new among the writes, and the function that reads a key of the committed state.
         """
         return self._writes, self._fetched, self._keys.added, self._reader.get
 

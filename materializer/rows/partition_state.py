@@ -26,16 +26,21 @@ _FACTS = struct.Struct(">BqqQQ?")
 
 
 class PartitionFacts(NamedTuple):
-    """What is stored once for a Cassandra partition.
+    """The values that are stored once for a Cassandra partition.
 
     visible_rows: how many rows are visible; static_sequence: the row_sequence of the row that stands for the partition
     when no row is visible. Both are kept only for tables with clustering columns. has_ranges: whether the partition has
     range tombstones.
     """
 
+    # The deletion of the whole Cassandra partition.
     deletion: DeletionTime = LIVE
+    # How many rows are visible. Only kept for tables with clustering columns.
     visible_rows: int = 0
+    # The row_sequence of the row that stands for the partition when no row is visible. Only kept for tables with
+    # clustering columns.
     static_sequence: int = 0
+    # Whether the partition has range tombstones.
     has_ranges: bool = False
 
 

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 
 class Published(NamedTuple):
-    """Changes of the raw messages from `offset` on go to this topic."""
+    """The topic of a table's changes."""
 
+    # The change topic.
     topic: Topic
+    # The first raw message whose changes go to it.
     offset: int = 0
 
 
@@ -48,5 +50,5 @@ def read_published(state: StateReader | Overlay) -> dict[bytes, Published]:
 
 
 def encode_published(published: Mapping[bytes, Published]) -> bytes:
-    entries = [[table_id.hex(), *each.topic, each.offset] for table_id, each in published.items()]
+    entries = [[table_id.hex(), *entry.topic, entry.offset] for table_id, entry in published.items()]
     return VERSION_BYTE + json.dumps(entries, separators=(",", ":")).encode()

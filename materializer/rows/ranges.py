@@ -11,10 +11,13 @@ if TYPE_CHECKING:
 
 
 class DeletedRange(NamedTuple):
-    """The rows whose byte-comparable clustering c has first <= c < last are deleted by `deletion`."""
+    """The rows whose byte-comparable clustering c has first <= c < last are deleted."""
 
+    # The first clustering.
     first: bytes
+    # The clustering after the range.
     last: bytes
+    # The deletion.
     deletion: DeletionTime
 
 

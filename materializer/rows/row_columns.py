@@ -23,7 +23,7 @@ def with_dropped_columns(table: TableMetadata) -> TableMetadata:
     are shown again if the column is added again.
     """
     present = {column.name for column in table.static_columns + table.regular_columns}
-    dropped = [each.column for name, each in table.dropped_columns.items() if name not in present]
+    dropped = [former.column for name, former in table.dropped_columns.items() if name not in present]
     if not dropped:
         return table
     statics = [column for column in dropped if column.kind is ColumnKind.STATIC]

@@ -1,4 +1,4 @@
-"""What `SELECT` shows of a merged row at a given second.
+"""Images of rows: the columns of a merged row that `SELECT` shows at a given second.
 
 Images that SELECT shows alike are equal (materializer.rows.shown_forms), so a write that changes nothing visible gives
 equal images.

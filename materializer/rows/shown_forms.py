@@ -152,8 +152,8 @@ def _tuple_form(types: tuple[ValueForm, ...]) -> ValueForm:
 
     def form(value: bytes) -> bytes:
         parts = [
-            _NULL if each is None else _sized(of(each))
-            for of, each in zip(types, fields(value, len(types)), strict=True)
+            _NULL if part is None else _sized(of(part))
+            for of, part in zip(types, fields(value, len(types)), strict=True)
         ]
         while len(parts) > 1 and parts[-1] == _NULL:
             parts.pop()

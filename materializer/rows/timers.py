@@ -44,8 +44,8 @@ class Timers:
             self._push(*split_timer_key(key))
 
     def shared(self) -> tuple[dict[bytes, list[tuple[int, bytes]]], int, Callable[[int, bytes], None]]:
-        """What the native core needs: the loaded expiry timers by partition key, the second up to which they are
-        loaded, and the function that adds one.
+        """Return the parts that the native core needs: the loaded expiry timers by partition key, the second up to
+        which they are loaded, and the function that adds one.
         """
         return self._expiring, self._loaded_until, self._push
 

@@ -51,7 +51,7 @@ def check_topic_ids(state: StateReader, planned: Mapping[str, str]) -> None:
 def record_topic_ids(overlay: Overlay, planned: Mapping[str, str]) -> None:
     """Store the ids of the topics that changes go to now, where they are known."""
     recorded = read_topic_ids(overlay)
-    names = {each.topic.name for each in read_published(overlay).values()}
+    names = {entry.topic.name for entry in read_published(overlay).values()}
     known = {name: recorded.get(name) or planned.get(name, "") for name in names}
     ids = {name: topic_id for name, topic_id in known.items() if topic_id}
     if ids != recorded:
@@ -64,5 +64,5 @@ def must_resend(state: StateReader | Overlay) -> bool:
 
 
 def resend_writes(ids: Mapping[str, str]) -> dict[bytes, bytes | None]:
-    """What asks for all rows again, in a state whose topics have these ids now."""
+    """Return the entries that ask for all rows again, in a state whose topics have these ids now."""
     return {RESEND: VERSION_BYTE, TOPIC_IDS: encode_topic_ids(ids)}

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 class BatchPlan:
     """The plan of a batch."""
 
+    # The plans by raw topic. A raw topic whose table has no known schema has none.
     topics: dict[str, TopicPlan]
-    """The plans by raw topic. A raw topic whose table has no known schema has none."""
+    # Settings of Kafka.
     kafka: KafkaSettings
+    # Settings of the materializer.
     materializer: MaterializerSettings
+    # The shape of every raw topic when the plan was made.
     shapes: Mapping[str, TopicShape] = field(default_factory=dict)
-    """The shape of every raw topic when the plan was made."""
+    # Whether the topic of watermarks exists.
     has_watermarks: bool = False
-    """Whether the topic of watermarks exists."""
 
     @property
     def shares(self) -> list[Share]:

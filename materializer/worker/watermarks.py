@@ -21,12 +21,17 @@ _logger = structlog.get_logger(__name__)
 
 
 class Heartbeat(NamedTuple):
-    """A watermark as a heartbeat of one of its tables. host: the CRC-32 of its id. at: the watermark's offset."""
+    """A watermark as a heartbeat of one of its tables."""
 
+    # The CRC-32 of the host's id.
     host: int
+    # The watermark.
     watermark: Watermark
+    # The table's id.
     table_id: bytes
+    # The watermark's offset in the topic of watermarks.
     at: int
+    # The broker's time of the watermark, in ms.
     timestamp_ms: int
 
     @property

@@ -40,7 +40,9 @@ class Options(TypedDict):
     snapshot: str | None
     # as token_selection.parse_tokens
     tokens: tuple[str, ...]
+    # Whether each node sends only the rows of its primary range.
     primary_range: bool
+    # Whether the command returns once the snapshot is requested.
     detach: bool
 
 

@@ -27,12 +27,17 @@ METADATA_MS = 60_000  # keys use a topic's new partitions after this time; a res
 
 
 class Refusal(NamedTuple):
-    """Messages that Kafka has refused: how many of a pending (None: of heartbeats), their topic, and the error."""
+    """Messages that Kafka has refused."""
 
+    # The messages that were sent together; None for heartbeats.
     pending: PendingMessages | None
+    # How many of them Kafka has refused.
     messages: int
+    # Their topic.
     topic: str
+    # The error.
     error: CdcError
+    # Whether they are larger than Kafka takes.
     is_too_large: bool
 
 

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 
 class Unread(NamedTuple):
-    """A partition's unread part: the first offset that the group has not read, and that after the last message."""
+    """The unread part of a partition."""
 
+    # The first offset that the group has not read.
     committed: int
+    # The offset after the last message.
     end: int
 
 

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
 
 class SplitEntries(NamedTuple):
-    """Entries whose mutations are split: their messages, and the raw topic of each of their tables by its place in the
-    batch.
-    """
+    """Entries whose mutations are split."""
 
+    # The position of the first entry in its segment, in bytes.
     position: int
+    # The position after the last entry, in bytes.
     end_position: int
+    # Their messages.
     batch: Batch
+    # The raw topic of each table of the batch, by the table's place in it.
     topics: tuple[str, ...]
 
 

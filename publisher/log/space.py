@@ -32,7 +32,9 @@ class Space(NamedTuple):
     used: int
     # Above so many bytes Cassandra refuses CDC writes; 0 if this is not known.
     full_at: int
+    # The bytes a second that arrive.
     arriving: float
+    # The bytes a second that are deleted.
     leaving: float
     # at this pace; None: not within HORIZON_SECONDS
     seconds_to_full: float | None
@@ -131,9 +133,11 @@ class SpaceWatch:
 
 
 class FullSpan(NamedTuple):
-    """The wall-clock seconds between which CDC writes were refused."""
+    """A span of time in which CDC writes were refused."""
 
+    # Its start, in seconds since the epoch.
     start: float
+    # Its end, in seconds since the epoch.
     end: float
     # already at the first update
     began_before: bool

@@ -28,7 +28,9 @@ class Finding(NamedTuple):
 
     # the name that `publisher.accept_loss` accepts
     check: str
+    # How bad it is.
     severity: Severity
+    # What was found, and what to do.
     message: str
     # empty if the severity is OK
     fix: str = ""
@@ -36,11 +38,15 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Keyspace:
-    """A keyspace with published tables. `replication`: the options of its strategy, including `class`."""
+    """A keyspace with published tables."""
 
+    # Its name.
     name: str
+    # The names of its published tables.
     tables: Sequence[str]
+    # Whether its writes go through the commit log.
     durable_writes: bool
+    # The options of its replication strategy, including `class`.
     replication: Mapping[str, str]
 
 
@@ -48,16 +54,21 @@ class Keyspace:
 class Facts:
     """The facts that the rules judge."""
 
+    # Cassandra's release.
     release: str
+    # The node's datacenter.
     datacenter: str
+    # The number of datacenters.
     datacenters: int
     # the node's, by name; None if it does not report them (3.11, or no grant)
     live_settings: Mapping[str, str] | None
+    # The keyspaces with published tables.
     keyspaces: Sequence[Keyspace]
     # the folder of CDC segments
     cdc_raw: str
     # of the disk of `cdc_raw`
     free_percent: int
+    # Whether the publisher can read and delete files in cdc_raw.
     is_cdc_raw_usable: bool
     # one line each
     kafka_problems: Sequence[str]

@@ -23,15 +23,23 @@ LEAST_SECONDS = 600.0  # a stop is safe if cdc_raw has room for at least this ti
 class Status(NamedTuple):
     """The state of a publisher. Sizes are in bytes, times in seconds."""
 
+    # The node's host id.
     host_id: str
+    # The Cassandra cluster's name.
     cluster: str
+    # Cassandra's release.
     cassandra: str
+    # Whether the native core is in use.
     is_compiled: bool
+    # The number of published tables.
     tables: int = 0
+    # The number of mutations published since the start.
     mutations: int = 0
     # those of `mutations` that the native core took
     native_mutations: int = 0
+    # The number of raw messages sent since the start.
     messages: int = 0
+    # The bytes of the commit log published since the start.
     bytes: int = 0
     # updates of the excluded tables
     excluded_updates: int = 0
@@ -41,9 +49,13 @@ class Status(NamedTuple):
     refused_tables: tuple[str, ...] = ()
     # tables that wait while the others go on
     waiting_tables: tuple[ShownTable, ...] = ()
+    # The number of messages that Kafka has not acknowledged yet.
     in_flight: int = 0
+    # The number of acknowledgements since the start.
     deliveries: int = 0
+    # The sum of the times from sending to acknowledgement.
     delivery_seconds: float = 0.0
+    # The bytes of the commit log that are not published yet.
     lag_bytes: int = 0
     # age of the oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement
     lag_seconds: float | None = None
@@ -53,17 +65,25 @@ class Status(NamedTuple):
     filler_rows: int = 0
     # the sum of their times from write to publishing
     filler_rows_seconds: float = 0.0
+    # The number of segments in cdc_raw.
     segments: int = 0
     # see log.space.Space, up to `seconds_to_full`
     used: int = 0
+    # The bytes at which Cassandra refuses CDC writes.
     full_at: int = 0
+    # The bytes a second that arrive in cdc_raw.
     arriving: float = 0.0
+    # The bytes a second that are deleted from cdc_raw.
     leaving: float = 0.0
+    # The time until cdc_raw is full; None if it does not fill up.
     seconds_to_full: float | None = None
     # without a publisher
     seconds_to_full_if_stopped: float | None = None
+    # The number of mutations in quarantine.
     quarantined: int = 0
+    # The number of segments in the spool folder.
     spool_segments: int = 0
+    # The size of these segments.
     spool_bytes: int = 0
     # 0 if the spool is off
     spool_max: int = 0
@@ -71,6 +91,7 @@ class Status(NamedTuple):
     spool_problem: str = ""
     # segments since the start
     spooled: int = 0
+    # The memory of the process.
     memory: int = 0
     # the reason why the publisher waits, or empty
     waiting: str = ""

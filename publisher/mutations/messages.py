@@ -34,10 +34,15 @@ if TYPE_CHECKING:
 class Origin(NamedTuple):
     """The position of a mutation in a node's log."""
 
+    # The node's host id (16 bytes).
     host_id: bytes
+    # The number of the commit log segment.
     segment: int
+    # The segment's file name.
     file: str
+    # The version of the segment's serialization.
     messaging_version: int
+    # The position in the segment, in bytes.
     position: int
 
     @property
@@ -49,10 +54,12 @@ class Origin(NamedTuple):
 class OutgoingMessage(NamedTuple):
     """A message about a published table."""
 
+    # The published table.
     table: PublishedTable
     # The key of the Cassandra partition. It is empty for a gap, a step of a snapshot or the end of all rows, which
     # concern all of them.
     partition_key: bytes
+    # The raw message.
     message: RawMessage
 
     @property
@@ -65,6 +72,7 @@ class OutgoingMessage(NamedTuple):
 class DecodedMutation(NamedTuple):
     """The messages of a mutation."""
 
+    # The messages, in the order of the mutation's tables.
     messages: list[OutgoingMessage]
     # the time at which the filler wrote it (µs), None if it is not the filler's
     filler_written_at: int | None = None

@@ -23,21 +23,26 @@ _SUFFIX = ".json"
 
 
 class SentGap(NamedTuple):
-    """A gap message that was sent: the id of its table and its partition key, empty for all partitions."""
+    """A gap message that was sent."""
 
+    # The id of its table.
     table_id: bytes
+    # The serialized partition key; empty for all Cassandra partitions.
     partition_key: bytes
 
 
 class QuarantinedMutation(NamedTuple):
-    """A mutation, its place in the log, why it could not be decoded, when it was quarantined, and the gap messages that
-    were sent for it.
-    """
+    """A mutation that could not be decoded."""
 
+    # Its place in the log.
     origin: Origin
+    # Its bytes.
     mutation: bytes
+    # Why it could not be decoded.
     reason: str
+    # When it was quarantined, in ISO 8601.
     quarantined_at: str
+    # The gap messages that were sent for it.
     gaps: Sequence[SentGap]
 
 

@@ -11,6 +11,7 @@ from cdc_common.messages import tables as table_messages
 class PublishedTable(NamedTuple):
     """A table with `cdc = true`."""
 
+    # The table's schema.
     table: TableMetadata
     # the bytes of its id
     id: bytes

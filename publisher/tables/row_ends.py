@@ -38,18 +38,20 @@ log = structlog.get_logger(__name__)
 
 
 class LogSegments(NamedTuple):
-    """The ids of the oldest segment that the publisher may still read, 0 if unknown, and of the newest that the node
-    has begun.
-    """
+    """Tells the numbers of a node's commit log segments."""
 
+    # Returns the oldest segment that the publisher may still read; 0 if it is unknown.
     oldest: Callable[[], int] = int
+    # Returns the newest segment that the node has begun.
     newest: Callable[[], int] = int
 
 
 class RowsEnd(NamedTuple):
-    """The end of all rows that a table had in the log up to `position`."""
+    """The end of all rows that a table had in the log up to a position."""
 
+    # Why they end.
     kind: EndKind
+    # The position in the log.
     position: CommitLogPosition
     # when it was truncated or dropped, in ms
     at: int

@@ -36,6 +36,7 @@ class TableNotes(NamedTuple):
 class StoredSchema(NamedTuple):
     """The tables of a schema file."""
 
+    # The tables by the bytes of their ids.
     tables: dict[bytes, TableMetadata]
     # the tables that the settings excluded
     excluded: AbstractSet[bytes]

@@ -13,9 +13,11 @@ _ALL = "*"
 
 
 class Selection(NamedTuple):
-    """Patterns `KEYSPACE.TABLE` or `KEYSPACE.*`, spelled as in Cassandra. An empty `include` means all tables."""
+    """A choice of tables, by patterns `KEYSPACE.TABLE` or `KEYSPACE.*`, spelled as in Cassandra."""
 
+    # The tables that are chosen; empty for all.
     include: tuple[str, ...] = ()
+    # The tables that are not chosen.
     exclude: tuple[str, ...] = ()
 
     def includes(self, keyspace: str, table: str) -> bool:

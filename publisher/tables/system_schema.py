@@ -31,9 +31,11 @@ VERSION_QUERY = "SELECT schema_version, truncated_at FROM system.local WHERE key
 
 
 class NodeTables(NamedTuple):
-    """The node's tables by the bytes of their ids: those that this build can read, and the others."""
+    """The node's tables by the bytes of their ids."""
 
+    # Those that this build can read.
     tables: dict[bytes, TableMetadata]
+    # The others.
     unreadable: dict[bytes, UnreadableTable]
 
 

@@ -51,8 +51,11 @@ log = structlog.get_logger(__name__)
 class FoundTopic(NamedTuple):
     """A raw topic that exists with the right settings."""
 
+    # Its name.
     name: str
+    # Its number of partitions.
     partitions: int
+    # The registry's id of the schema of raw messages.
     schema_id: int
     # It had to be created.
     is_new: bool
@@ -61,10 +64,13 @@ class FoundTopic(NamedTuple):
 class RawTopic(NamedTuple):
     """The raw topic of a table, ready for messages."""
 
+    # The published table.
     table: PublishedTable
+    # The topic's name.
     name: str
     # the number of raw partitions
     partitions: int
+    # The registry's id of the schema of raw messages.
     schema_id: int
 
 

@@ -30,18 +30,24 @@ log = structlog.get_logger(__name__)
 
 
 class ShownTable(NamedTuple):
-    """A waiting table as the status shows it: the code of its reason, and a line of text."""
+    """A waiting table as the status shows it."""
 
+    # The table, as KEYSPACE.TABLE.
     name: str
+    # The error's code, such as CDC-061.
     code: str
+    # Why it waits.
     text: str
 
 
 class Reason(NamedTuple):
-    """The code and text of the error for which a table waits."""
+    """The error for which a table waits."""
 
+    # The error's code, such as CDC-061.
     code: str
+    # What is wrong.
     problem: str
+    # What to do.
     fix: str
 
 
@@ -49,7 +55,9 @@ class Reason(NamedTuple):
 class WaitingTable:
     """A table that waits."""
 
+    # The table, as KEYSPACE.TABLE.
     name: str
+    # Why it waits.
     reason: Reason
     # when it began to wait, in seconds since the epoch
     since: float
@@ -59,7 +67,9 @@ class WaitingTable:
     has_lost: bool = False
     # Its raw topic is found again: what was held is being sent.
     ready: RawTopic | None = None
+    # The pause before the next try, in seconds.
     pause: float = FIRST_PAUSE
+    # When it is tried again, in monotonic seconds; infinite if it is tried when its schema changes.
     retry_at: float = 0.0
     # the state of the table at the last try
     tried: object = None

@@ -46,8 +46,8 @@ class Caller:
     audit_id: int | None = None
     retry_after: float | None = None
     is_form_checked: bool = False
+    # Values of Set-Cookie that the answer carries.
     cookies: list[str] = field(default_factory=list)
-    """Values of Set-Cookie that the answer carries."""
 
     def asked(self, role: Role, namespace: str | None) -> None:
         if self.role is None or role >= self.role:

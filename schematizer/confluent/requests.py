@@ -89,8 +89,8 @@ class Deleted:
 
     too: Annotated[bool, Query(alias="deleted")] = False
     only: Annotated[bool, Query(alias="deletedOnly")] = False
+    # The spelling of confluent-kafka's client.
     only_by_client: Annotated[bool, Query(alias="deleted_only")] = False
-    """The spelling of confluent-kafka's client."""
 
     @property
     def nothing_else(self) -> bool:

@@ -62,8 +62,8 @@ class Site:
     access: Access
     measures: Measures
     forms: Forms
+    # Where signing in is mounted; None for nowhere.
     sign_in_path: str | None = None
-    """Where signing in is mounted; None for nowhere."""
     templates: Templates = field(default_factory=Templates)
 
     def links(self, request: Request) -> Links:

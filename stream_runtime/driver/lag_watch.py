@@ -31,21 +31,20 @@ _FETCH_SECONDS = 10.0
 class Lag(NamedTuple):
     """The lag of a share."""
 
+    # The committed offset; None if it cannot be read, or if the share has several partitions.
     offset: int | None
-    """The committed offset; None if it cannot be read, or if the share has several partitions."""
+    # How many messages are not processed yet.
     messages: int
-    """How many messages are not processed yet."""
+    # The earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms. Kafka
+    # deletes whole segments, so it may be later. Infinite if time deletes nothing; None if there is no such message or
+    # if it is not measured.
     kept_until: float | None = None
-    """The earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms. Kafka
-    deletes whole segments, so it may be later. Infinite if time deletes nothing; None if there is no such message or if
-    it is not measured.
-    """
+    # Whether the first of them is deleted already.
     is_lost: bool = False
-    """Whether the first of them is deleted already."""
+    # Whether retention.bytes may delete it earlier.
     has_max_bytes: bool = False
-    """Whether retention.bytes may delete it earlier."""
+    # The broker's time of the first of them (s since 1970), where messages wait for minutes.
     since: float | None = None
-    """The broker's time of the first of them (s since 1970), where messages wait for minutes."""
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds until the first unread message may be deleted; 0 if it may be now. None or infinite as

@@ -28,9 +28,11 @@ _WORTH_SECONDS = 600.0  # in which a move must gain more work than it costs
 
 
 class Load(NamedTuple):
-    """The load of a share on its worker: seconds of work a second, and the bytes of its state."""
+    """The load of a share on its worker."""
 
+    # Seconds of work a second.
     seconds: float = 0.0
+    # The size of its state.
     state_bytes: int = 0
 
     @property

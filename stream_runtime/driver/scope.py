@@ -18,15 +18,15 @@ TEMPORARY = frozenset({Code.KAFKA_UNREACHABLE})
 
 
 class Pauses(NamedTuple):
-    """Seconds between two tries: the first pause, doubled after each failure up to the longest one.
+    """The pauses between two tries."""
 
-    at_once: the next batch already tries again, without a line in the log.
-    heals_seconds: how long the error is expected to heal by itself, and only a warning.
-    """
-
+    # The first pause, in seconds. It doubles after each failure.
     first: float
+    # The longest pause, in seconds.
     longest: float
+    # Whether the next batch already tries again, without a line in the log.
     at_once: bool = False
+    # How long the error is expected to heal by itself, and is only a warning.
     heals_seconds: float = 0.0
 
     def after(self, failures: int) -> float:

@@ -21,28 +21,27 @@ if TYPE_CHECKING:
 
 
 class Failure(NamedTuple):
-    """Why a share cannot go on.
+    """The reason why a share cannot go on."""
 
-    offsets: the first and the next offset of the messages that were being processed; None if there were none.
-    trace: of an unexpected exception, without row values.
-    """
-
+    # The error.
     error: CdcError
+    # The first and the next offset of the messages that were being processed; None if there were none.
     offsets: tuple[int, int] | None = None
+    # The trace of an unexpected exception, without row values.
     trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A stopped share.
+    """A stopped share."""
 
-    since: the time of the first failure (s since 1970). attempts: how often it has failed in a row.
-    next_try: of the registry's clock; None while it is being tried.
-    """
-
+    # The last failure.
     failure: Failure
+    # The time of the first failure, in seconds since 1970.
     since: float
+    # How often it has failed in a row.
     attempts: int
+    # When it is tried again, by the registry's clock in seconds; None while it is being tried.
     next_try: float | None
 
 

@@ -16,19 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A StreamingQueryProgress, of one micro-batch.
+    """Spark's StreamingQueryProgress of one micro-batch."""
 
-    query: the query's name. batch: the micro-batch's number. rows: messages in it. rows_per_second: Spark's
-    processedRowsPerSecond. seconds: how long the micro-batch took. round_seconds: how long of that its tasks and
-    their results took. workers: processes that fold.
-    """
-
+    # The query's name.
     query: str
+    # The micro-batch's number.
     batch: int
+    # The number of messages in it.
     rows: int
+    # Spark's processedRowsPerSecond.
     rows_per_second: float
+    # How long the micro-batch took.
     seconds: float
+    # How long of that its tasks and their results took.
     round_seconds: float
+    # The number of processes that fold.
     workers: int
 
     @classmethod

@@ -33,10 +33,13 @@ _PROBES = 3  # without an answer, after which the process's machine is gone
 
 
 class ServiceAddress(NamedTuple):
-    """The host and port of the service of rounds, and the key that both sides must know."""
+    """The address of the service of rounds."""
 
+    # Its host.
     host: str
+    # Its port.
     port: int
+    # The key that both sides must know.
     key: bytes
 
 

@@ -23,10 +23,13 @@ _UNLIMITED = 2**31 - 1  # Spark's default of maxExecutors
 
 
 class Planned(NamedTuple):
-    """Tasks of the next micro-batch, and for how many seconds it lasts at least. is_exact: as Claims.list_workers."""
+    """The tasks of the next micro-batch."""
 
+    # Their number.
     slots: int
+    # How long it lasts at least, in seconds.
     seconds: float
+    # As Claims.list_workers.
     is_exact: bool = False
 
 

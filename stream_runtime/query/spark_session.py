@@ -37,9 +37,11 @@ _BEFORE_SPARK = 100  # a priority: Spark ends its context at 40, the highest of 
 
 
 class OpenedSession(NamedTuple):
-    """is_own: whether this process has started Spark for the job."""
+    """A session of Spark."""
 
+    # The session.
     session: SparkSession
+    # Whether this process has started Spark for the job.
     is_own: bool
 
 

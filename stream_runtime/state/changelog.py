@@ -37,20 +37,28 @@ class DamagedDataError(Exception):
 
 
 class Head(NamedTuple):
-    """Identifies a state: its version, the next offset, its time in ms, and the source topic's partition count."""
+    """The identity of a state."""
 
+    # Its version.
     version: str
+    # The next offset to process.
     offset: int
+    # Its time, in ms.
     now_ms: int
+    # The source topic's number of partitions.
     partitions: int
 
 
 class Changelog(NamedTuple):
-    """`writes` (None deletes) lead from the state `parent`, at `previous_offset`, to the state `head`."""
+    """The writes that lead from one state to the next."""
 
+    # The new state.
     head: Head
+    # The version of the state before.
     parent: str
+    # The next offset of the state before.
     previous_offset: int
+    # The written values by their keys; None deletes.
     writes: Mapping[bytes, bytes | None]
 
 

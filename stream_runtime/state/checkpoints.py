@@ -59,25 +59,33 @@ PIN_SECONDS = 6 * 3600.0  # a pin that is older was left by a reader that has di
 
 
 class StoredFile(NamedTuple):
-    """A RocksDB file: its name in RocksDB, its name in files/, its size and the BLAKE2b of its content (hex)."""
+    """A RocksDB file in the checkpoint location."""
 
+    # Its name in RocksDB.
     name: str
+    # Its name in files/.
     stored: str
+    # Its size, in bytes.
     size: int
+    # The BLAKE2b of its content, in hex.
     digest: str
 
 
 class Manifest(NamedTuple):
-    """A snapshot of the state `version`."""
+    """The list of a snapshot's files."""
 
+    # The version of the state.
     version: str
+    # The files.
     files: tuple[StoredFile, ...]
 
 
 class RetentionSettings(NamedTuple):
-    """The time for which changelogs are kept: at least for this many versions, and this many seconds."""
+    """The time for which changelogs are kept."""
 
+    # At least this many versions.
     versions: int
+    # At least this many seconds.
     seconds: float
 
 

@@ -28,10 +28,13 @@ _FILES_AHEAD = 4  # that are opened before their first range is read: opening is
 
 
 class Download(NamedTuple):
-    """A file of the location, the file of this machine that it is copied to, and its size in bytes."""
+    """A file to copy from the location to this machine."""
 
+    # The file of the location.
     path: str
+    # The file of this machine.
     target: Path
+    # Its size, in bytes.
     size: int
 
 

@@ -43,10 +43,13 @@ T = TypeVar("T")
 
 
 class ObjectEntry(NamedTuple):
-    """A file in a folder: its size in bytes, and its modification time in seconds by the location's own clock."""
+    """A file in a folder."""
 
+    # Its name.
     name: str
+    # Its size, in bytes.
     size: int
+    # Its modification time, in seconds by the location's own clock.
     written: float
 
 

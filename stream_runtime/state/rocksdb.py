@@ -52,12 +52,11 @@ class DamagedLocalStoreError(Exception):
 
 
 class LocalCopy(NamedTuple):
-    """A copy of a local store at one version: the folder of its files, and the digests that are known by their names.
+    """A copy of a local store at one version. It outlives the store, and may be read by another thread."""
 
-    It outlives the store, and may be read by another thread.
-    """
-
+    # The folder of its files.
     folder: Path
+    # The known digests of files, by their names.
     digests: dict[str, str]
 
     def files(self) -> Iterator[tuple[Path, str]]:

@@ -39,9 +39,11 @@ _uploads = threading.BoundedSemaphore(_UPLOADS_AT_ONCE)
 
 
 class StateSettings(NamedTuple):
-    """snapshot_every_versions: how many changelogs there are from one snapshot to the next."""
+    """The settings of stored states."""
 
+    # How many changelogs there are from one snapshot to the next.
     snapshot_every_versions: int
+    # How long changelogs are kept.
     changelogs_kept: RetentionSettings
 
 

@@ -24,20 +24,24 @@ _USED_SECONDS = 300.0  # since its last use in which a state counts as used: wor
 
 
 class UnusedLimits(NamedTuple):
-    """A state that was not used for `seconds` is deleted; so are the longest unused ones beyond `bytes` in all."""
+    """The limits for states that are not used."""
 
+    # A state that was not used for so long is deleted.
     seconds: float
+    # The longest unused states beyond so many bytes in all are deleted.
     bytes: int
 
 
 class DiskUse(NamedTuple):
-    """The disk space of a group's local states on a machine. used: of source partitions that have not moved away.
-    free: what the file system has left. All in bytes.
-    """
+    """The disk space of a group's local states on a machine, in bytes."""
 
+    # The machine's name.
     machine: str
+    # The states of source partitions that have not moved away.
     used: int
+    # The states of source partitions that have moved away.
     unused: int
+    # The bytes that the file system has left.
     free: int
 
 

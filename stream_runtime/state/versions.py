@@ -28,9 +28,11 @@ class MissingVersionError(Exception):
 
 
 class RestorePlan(NamedTuple):
-    """Start with `base` (the local store's version, a snapshot's or NOTHING), then apply the changelogs in order."""
+    """The way to a version of a state."""
 
+    # The version to start with: the local store's, a snapshot's or NOTHING.
     base: str
+    # The changelogs to apply, in order.
     changelogs: list[str]
 
 

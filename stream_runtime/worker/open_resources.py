@@ -35,15 +35,16 @@ class StateJobSettings(LocationSettings, VersionSettings, Protocol):
 class Opening(NamedTuple):
     """A job's own choices when it opens a share."""
 
+    # Makes the errors, in the job's words.
     faults: Faults = NEUTRAL_FAULTS
+    # How snapshots are uploaded.
     upload: Run = at_once
-    """How snapshots are uploaded."""
+    # The smallest limit of the topics that are sent to.
     max_message_bytes: int = PRODUCER_DEFAULTS.max_message_bytes
-    """The smallest limit of the topics that are sent to."""
+    # As open_local_store's.
     old_value_seconds: float | None = None
-    """As open_local_store's."""
+    # The fault point between sending a position and committing it.
     before_commit: Point = FaultPoint.AFTER_SEND_OFFSETS
-    """The fault point between sending a position and committing it."""
 
 
 def open_resources(

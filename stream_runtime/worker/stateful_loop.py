@@ -55,9 +55,10 @@ class StatefulJob(ABC):
 class StatefulPlan:
     """The plan of a batch."""
 
+    # The job.
     job: StatefulJob
+    # The shape of each source topic that is there.
     shapes: Mapping[str, TopicShape]
-    """The shape of each source topic that is there."""
 
     @property
     def shares(self) -> list[Share]:

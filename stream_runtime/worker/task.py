@@ -14,25 +14,25 @@ from stream_runtime.records import Share
 class Assignment(NamedTuple):
     """The work of one worker in a batch."""
 
+    # The worker reads and processes these.
     shares: tuple[Share, ...]
-    """The worker reads and processes these."""
+    # How many unprocessed messages it holds at most, heartbeats of idle shares not counted.
     max_messages: int
-    """How many unprocessed messages it holds at most, heartbeats of idle shares not counted."""
+    # How long it works at least. It goes on until the driver ends the batch.
     seconds: float
-    """How long it works at least. It goes on until the driver ends the batch."""
+    # Those of the shares that are still stopped. They do not sleep, so that they tell whether they work.
     retried: tuple[Share, ...] = ()
-    """Those of the shares that are still stopped. They do not sleep, so that they tell whether they work."""
 
 
 class WorkerStatus(NamedTuple):
     """A worker's status at the end of its time."""
 
+    # Messages of several shares are left.
     is_behind: bool = False
-    """Messages of several shares are left."""
+    # A share has failed.
     has_failed: bool = False
-    """A share has failed."""
+    # A state is being fetched.
     is_restoring: bool = False
-    """A state is being fetched."""
 
 
 MayGoOn = Callable[[WorkerStatus], bool]
@@ -47,15 +47,16 @@ def return_in_time(_status: WorkerStatus) -> bool:
 class TaskResult(NamedTuple):
     """The result of a share in a batch."""
 
+    # The share.
     share: Share
+    # The messages that were processed; None if there were none.
     report: Report | None
-    """The messages that were processed; None if there were none."""
+    # Why the share has stopped then.
     error: CdcError | None
-    """Why the share has stopped then."""
+    # As Failure's.
     offsets: tuple[int, int] | None = None
-    """As Failure's."""
+    # As Failure's.
     trace: str = ""
-    """As Failure's."""
 
 
 class Task(Protocol):

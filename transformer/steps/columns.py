@@ -16,16 +16,17 @@ _OF_THE_OLD_TYPE = ("type", "default", "pii", "cqlType", "sqlType")
 
 
 class Column(NamedTuple):
-    """A field of the target.
+    """A field of the target."""
 
-    source: the index of the source's field that it is made from. converts: in order. is_masked: by one of the steps.
-    is_personal: the source's field is, whatever the column is called and made into by now.
-    """
-
+    # The field's Avro schema, as JSON.
     field: dict[str, Any]
+    # The index of the source's field that it is made from.
     source: int
+    # The conversions of its values, in order.
     converts: tuple[Convert, ...] = ()
+    # Whether a step masks it.
     is_masked: bool = False
+    # Whether the source's field is personal, whatever the column is called and made into by now.
     is_personal: bool = False
 
     @property
@@ -41,9 +42,11 @@ class Column(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record after the steps: its columns, and its doc."""
+    """A record after the steps."""
 
+    # Its fields, in order.
     columns: list[Column]
+    # The record's documentation.
     doc: str | None
 
     @property
@@ -61,16 +64,17 @@ class Record(NamedTuple):
 
 
 class Context(NamedTuple):
-    """The context of a step, besides the record.
+    """The context of a step, besides the record."""
 
-    number: the step's, from 1. keys: the columns of the key. pii: columns that the catalogue marks as personal.
-    must_exist: whether a column that a step names has to be in the record.
-    """
-
+    # The step's number, from 1.
     number: int
+    # The named types of the source's schema.
     named: Named
+    # The columns of the key.
     keys: frozenset[str] = frozenset()
+    # The columns that the catalogue marks as personal.
     pii: frozenset[str] = frozenset()
+    # Whether a column that a step names has to be in the record.
     must_exist: bool = True
 
     def error(self, reason: str) -> StepError:

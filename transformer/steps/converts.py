@@ -39,6 +39,7 @@ class ConvertValue(Protocol):
 class Constant:
     """Every value, null included, becomes the same."""
 
+    # The value, in Avro's encoding.
     encoded: bytes
 
     def __call__(self, _value: bytes) -> bytes:
@@ -51,16 +52,16 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """A conversion of values that may be null.
+    """A conversion of values that may be null."""
 
-    lift: `whole` for a type that has no null, before or after; `nullable` for one that may become null; `branches` for
-    a union with null (null_at: its branch), or of one type (-1). is_single: whether the union has one other branch. If
-    it has several, the branch's number is part of the value.
-    """
-
+    # The conversion of values that are not null.
     convert: ConvertValue
+    # `whole` for a type that has no null, before or after; `nullable` for one that may become null; `branches` for a
+    # union with null, or of one type.
     lift: Literal["whole", "nullable", "branches"]
+    # The number of the union's branch that is null; -1 if none is.
     null_at: int = -1
+    # Whether the union has one other branch. If it has several, the branch's number is part of the value.
     is_single: bool = False
 
     def __call__(self, value: bytes) -> bytes:
@@ -85,6 +86,7 @@ class Lifted:
 class Text:
     """Every value becomes the same text."""
 
+    # The text, in Avro's encoding.
     encoded: bytes
 
     def __call__(self, _value: bytes) -> bytes:
@@ -99,6 +101,7 @@ class Text:
 class Hash:
     """The HMAC-SHA256 of the encoding under a salt, in hexadecimal."""
 
+    # The key of the HMAC.
     salt: bytes = field(repr=False)
 
     def __call__(self, value: bytes) -> bytes:
@@ -111,10 +114,13 @@ class Hash:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A number's name, encoded. unknown: what becomes of a number without one."""
+    """A number's name."""
 
+    # The column's name, for errors.
     column: str
+    # The names by their numbers, in Avro's encoding.
     names: Mapping[int, bytes]
+    # What becomes of a number without a name.
     unknown: Literal["stop", "null", "keep"]
 
     def __call__(self, value: bytes) -> bytes | None:
@@ -133,14 +139,15 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Bit:
-    """A bit of a number. A negative number is the one of its two's complement.
+    """A bit of a number. A negative number is the one of its two's complement."""
 
-    every: all bits of the number's type. refused: bits that must not be set.
-    """
-
+    # The column's name, for errors.
     column: str
+    # The bit.
     mask: int
+    # All bits of the number's type.
     every: int
+    # Bits that must not be set.
     refused: int
 
     def __call__(self, value: bytes) -> bytes:

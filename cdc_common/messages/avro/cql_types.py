@@ -22,7 +22,7 @@ from cdc_common.messages.avro.cql_values import Encoder
 from cdc_common.messages.avro.form_values import fixed_decimal, native_encoder, native_form
 from cdc_common.messages.avro.json_values import json_encoder
 from cdc_common.messages.avro.names import avro_name, avro_names, namespace
-from cdc_common.messages.avro.type_forms import EXACT, MOST_DIGITS, TypeForms
+from cdc_common.messages.avro.type_forms import MOST_DIGITS, TypeForms
 from cdc_common.messages.errors import MessageError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class AvroTypes:
     column and `element`, `key`, `value` or the field on the way down. Inside a user type the path starts at the type.
     """
 
-    def __init__(self, avro_namespace: str, forms: TypeForms = EXACT) -> None:
+    def __init__(self, avro_namespace: str, forms: TypeForms) -> None:
         self._namespace = avro_namespace
         self._forms = forms
         self._user_types: dict[str, tuple[str, tuple[str, ...], tuple[CqlType, ...]]] = {}

@@ -9,7 +9,7 @@ Clusterings are compared by their types, so all forms are one row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from cassandra_storage.formats.primitives.vint import write_unsigned_vint
 from cassandra_storage.formats.types.marshal import (
@@ -28,14 +28,16 @@ from cassandra_storage.formats.types.marshal import (
     vector_elements,
 )
 from cdc_common.messages.avro.form_values import is_shortest
-from cdc_common.messages.avro.type_forms import EXACT, TypeForms
+
+if TYPE_CHECKING:
+    from cdc_common.messages.avro.type_forms import TypeForms
 
 Check: TypeAlias = Callable[[bytes], bool]
 
 _NULL = b"\xff\xff\xff\xff"
 
 
-def distinct_check(cql_type: CqlType, forms: TypeForms = EXACT) -> Check | None:
+def distinct_check(cql_type: CqlType, forms: TypeForms) -> Check | None:
     """The function that is true for values that no others share their Avro form with; None if it is so for all values.
 
     forms: of the messages. It raises FormatError for what is no value of the type.

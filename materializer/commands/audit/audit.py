@@ -96,8 +96,8 @@ class Audit:
             time.sleep(_LOOK_SECONDS)
 
     def _waits_for(self, waiting: Sequence[Candidate], seconds: float) -> str:
-        """What the second look waits for, and for how long at most."""
-        needed = max(needed_us(each, self._plan.log_delay_seconds) for each in waiting)
+        """Return the line that says what the second look waits for, and for how long at most."""
+        needed = max(needed_us(candidate, self._plan.log_delay_seconds) for candidate in waiting)
         idle = self._plan.settings.materializer.idle_commit_seconds
         return (
             f"The second look of {len(waiting)} rows waits for the job to fold the nodes' logs up to {_clock(needed)}; "
@@ -106,7 +106,7 @@ class Audit:
         )
 
     def _give_up(self, progress: Progress) -> None:
-        tokens = {decorated_token(each.partition_key) for each in progress.waiting}
+        tokens = {decorated_token(candidate.partition_key) for candidate in progress.waiting}
         reason = "the state has not caught up: is a publisher or the job stopped?"
         self._add_unread(progress, [Unread(Span(token, token), reason, begun=True) for token in sorted(tokens)])
         progress.waiting = []

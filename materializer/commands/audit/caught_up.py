@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class CaughtUp(NamedTuple):
-    """Everything in a host's log up to this time (µs of its clock) is folded, by the host's id. is_empty: no message
-    has ever come, so that there is no state.
-    """
+    """The times up to which the nodes' logs are folded in one raw partition."""
 
+    # By a host's id: everything in its log up to this time (µs of its clock) is folded.
     clocks: Mapping[bytes, int]
+    # Whether no message has ever come, so that there is no state.
     is_empty: bool = False
 
     def reached_us(self, state: StateReader, settings: MaterializerSettings) -> int:

@@ -40,25 +40,33 @@ class Cause(StrEnum):
 
 
 class ColumnPair(NamedTuple):
-    """One column on both sides; None where it is null. Of the unit as a whole: None where it is absent."""
+    """One column on both sides, or a unit as a whole."""
 
+    # The column in the state; None where it is null, or the unit is absent.
     state: ShownCell | None
+    # The column as SELECT shows it; None where it is null, or the unit is absent.
     selected: ShownCell | None
 
 
 class Seen(NamedTuple):
-    """A pair at an earlier look: a digest and the write time of each side, so that no values have to be stored."""
+    """A pair at an earlier look: digests instead of values, so that no values have to be stored."""
 
+    # A digest of the state's value.
     state: str
+    # A digest of SELECT's value.
     selected: str
+    # The write time of the state's value, in µs.
     state_time: int | None
+    # The write time of SELECT's value, in µs.
     selected_time: int | None
 
 
 class Verdict(NamedTuple):
-    """counted: what differs as it did at the first look. changed: what differs in another way and needs one more."""
+    """The result of a second look at a unit, by column."""
 
+    # Columns that differ as they did at the first look.
     counted: Mapping[str, ColumnPair]
+    # Columns that differ in another way, and need one more look.
     changed: Mapping[str, ColumnPair]
 
 

@@ -43,32 +43,43 @@ Stored: TypeAlias = tuple[bytes, bytes] | None
 
 
 class Candidate(NamedTuple):
-    """A unit that differs at a look. seen_us: when SELECT had read it (this machine's clock, µs). clustering: None for
-    the static columns. looks: how often it was looked at.
-    """
+    """A unit that differs at a look."""
 
+    # The serialized key of its Cassandra partition.
     partition_key: bytes
+    # The values of its clustering columns; None for the static columns.
     clustering: Clustering | None
+    # When SELECT had read it (this machine's clock, µs).
     seen_us: int
+    # How each differing column looked.
     columns: Mapping[str, Seen]
+    # How often it was looked at.
     looks: int = 1
 
 
 class SpanResult(NamedTuple):
-    """What the first look at a span has found. rows: what SELECT gave. units: of both sides."""
+    """The result of the first look at a span."""
 
+    # The tokens that were compared.
     span: Span
+    # The number of rows that SELECT returned.
     rows: int
+    # The number of units on both sides.
     units: int
+    # The units that differ.
     candidates: tuple[Candidate, ...]
+    # Tokens that could not be read.
     unread: tuple[Unread, ...]
 
 
 class StateUnit(NamedTuple):
-    """A unit of the state on its way to the comparison: `place` is (token, partition key, unit)."""
+    """A unit of the state on its way to the comparison."""
 
+    # The token, the partition key and the unit, which sort it.
     place: tuple[int, bytes, bytes]
+    # The digest of its schema.
     digest: bytes
+    # The row as Cassandra serializes it.
     row: bytes
 
 
@@ -84,7 +95,7 @@ def scan_state(plan: SlicePlan, raw_partition: RawPartition) -> Iterator[tuple[K
 def scan_rows(plan: SlicePlan, state: StateReader) -> Iterator[tuple[Key, Stored]]:
     """The units of a state whose tokens are in the slice, in the order of the state."""
     index, table, digests = SpanIndex(plan.spans), plan.audit.table(), schema_digests(state)
-    for partition_key, units in groupby(scan_units(state), key=lambda each: each.partition_key):
+    for partition_key, units in groupby(scan_units(state), key=lambda unit: unit.partition_key):
         token = decorated_token(partition_key)
         number = index.find(token)
         if number is None:
@@ -103,7 +114,7 @@ def compare_spans(plan: SlicePlan, entries: Iterable[tuple[Key, Stored]]) -> Ite
     pace = Pace(options.rows_per_second / plan.parallel)
     cassandra = plan.audit.settings.cassandra
     with connect_raw(cassandra, options.consistency, ANSWER_SECONDS) as reader:
-        for number, units in groupby(entries, key=lambda each: each[0][0]):
+        for number, units in groupby(entries, key=lambda entry: entry[0][0]):
             yield SpanComparison(plan.audit, reader, pace).compare(plan.spans[number], state_units(units))
 
 
@@ -148,7 +159,7 @@ class SpanComparison:
         return SpanResult(span, self._selected.rows, self._units, tuple(self._candidates), tuple(self._unread))
 
     def _compare_all(self, units: Iterable[StateUnit]) -> None:
-        """What SELECT does not show."""
+        """Compare units that SELECT does not show."""
         for unit in units:
             self._compare(unit, None)
 
@@ -179,7 +190,7 @@ class RowDecoder:
         self._headers: dict[bytes, SerializationHeader] = {}
 
     def side(self, unit: StateUnit, second: int) -> tuple[Side, Clustering | None]:
-        """What the unit shows at `second`, and its clustering; None for the static columns."""
+        """Return the values that the unit shows at `second`, and its clustering (None for the static columns)."""
         is_static = unit.place[2] == STATIC_UNIT
         row, _ = read_row(unit.row, 0, self._header(unit.digest), is_static=self._table.is_stored_static(unit.place[2]))
         clustering = None if is_static else self._table.clustering_of(row)

@@ -1,4 +1,4 @@
-"""What the audit's tasks are given: they run in Spark's executors and get everything they need with their work."""
+"""The parameters of the audit's tasks, which run in Spark's executors and get everything they need with their work."""
 
 from __future__ import annotations
 
@@ -21,38 +21,46 @@ ANSWER_SECONDS = 30.0  # for a page: longer than the nodes' own timeouts
 
 
 class AuditOptions(NamedTuple):
-    """consistency: of SELECT. slices: in how many parts the ring is audited, one after another.
+    """The options of an audit."""
 
-    parallel: how many tasks read at a time; None for as many as Spark runs. rows_per_second: of all of them; 0 for no
-    limit. page_rows: of one SELECT. most_candidates: the audit ends early with more. wait_seconds: for the watermark
-    that a second look needs, beyond the log's delay. log_delay_seconds: after so long a write is where the publisher
-    reads it; None for a bound that suits the release. repair: whether what differs is repaired. repair_seconds: a
-    repair of some Cassandra partitions that takes longer changes nothing.
-    """
-
+    # Of SELECT.
     consistency: Consistency = "LOCAL_QUORUM"
+    # In how many parts the ring is audited, one after another.
     slices: int = 4
+    # How many tasks read at a time; None for as many as Spark runs.
     parallel: int | None = None
+    # The limit for all tasks together; 0 for no limit.
     rows_per_second: float = 0.0
+    # Rows of one page of SELECT.
     page_rows: int = 500
+    # The audit ends early with more candidates.
     most_candidates: int = 10_000
+    # How long a second look waits for the watermark that it needs, beyond the log's delay.
     wait_seconds: float = 900.0
+    # How long after a write the publisher can read it; None for a bound that suits the release.
     log_delay_seconds: float | None = None
+    # Whether Cassandra partitions that differ are repaired.
     repair: bool = False
+    # A repair of some Cassandra partitions that takes longer changes nothing.
     repair_seconds: float = 1800.0
 
 
 class AuditPlan(NamedTuple):
-    """schemas: of the table, from the oldest to the newest, whatever its id was. table_id: of the one that is audited.
-    release: Cassandra's.
-    """
+    """The parameters of an audit, which each of its tasks gets."""
 
+    # The materializer's settings.
     settings: Settings
+    # The table's raw topic.
     topic: str
+    # The number of the raw topic's partitions.
     raw_partitions: int
+    # All schemas of the table, from the oldest to the newest, whatever its id was.
     schemas: tuple[TableSchema, ...]
+    # The id of the table that is audited.
     table_id: bytes
+    # Cassandra's release.
     release: str
+    # The options of the command.
     options: AuditOptions
 
     def all_raw_partitions(self) -> list[RawPartition]:
@@ -77,10 +85,13 @@ class AuditPlan(NamedTuple):
 
 
 class SlicePlan(NamedTuple):
-    """spans: of one slice, each read by one task. parallel: how many tasks read at a time."""
+    """The plan of one slice of the ring."""
 
+    # The plan of the whole audit.
     audit: AuditPlan
+    # The spans of the slice, each read by one task.
     spans: list[Span]
+    # How many tasks read at a time.
     parallel: int
 
 

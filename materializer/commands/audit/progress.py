@@ -22,25 +22,33 @@ READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1
 
 @dataclass
 class Progress:
-    """table_id, consistency, slices: what the audit is of. done: the numbers of the slices that are compared.
+    """The progress of an audit, as it is stored between its slices."""
 
-    waiting: units that need a second look. differences: how many were found. settled: how many units differed at the
-    first look, and not at the second. begun_us: when the audit was started. differing: the keys of the Cassandra
-    partitions with differences. replaced: how many of them were repaired.
-    """
-
+    # The id of the audited table, in hex.
     table_id: str
+    # The consistency of SELECT.
     consistency: str
+    # The number of slices.
     slices: int
+    # When the audit was started, in µs.
     begun_us: int
+    # The numbers of the slices that are compared.
     done: list[int] = field(default_factory=list)
+    # The number of rows read by SELECT.
     rows: int = 0
+    # The number of units compared.
     units: int = 0
+    # The number of differences found.
     differences: int = 0
+    # The number of units that differed at the first look, and not at the second.
     settled: int = 0
+    # Units that need a second look.
     waiting: list[Candidate] = field(default_factory=list)
+    # Tokens that could not be read.
     unread: list[Unread] = field(default_factory=list)
+    # The keys of the Cassandra partitions with differences.
     differing: list[bytes] = field(default_factory=list)
+    # How many of these were repaired.
     replaced: int = 0
 
 
@@ -59,7 +67,7 @@ class ProgressFile:
         try:
             content = json.loads(data)
             check_version(content.pop("format"), READABLE_VERSIONS, "audit progress")
-            waiting = [_candidate(each) for each in content.pop("waiting")]
+            waiting = [_candidate(candidate) for candidate in content.pop("waiting")]
             unread = [Unread(Span(*span), reason, begun) for span, reason, begun in content.pop("unread")]
             differing = [bytes.fromhex(key) for key in content.pop("differing", [])]
             return Progress(**content, waiting=waiting, unread=unread, differing=differing)
@@ -80,7 +88,9 @@ class ProgressFile:
 
 def _candidate(content: list[Any]) -> Candidate:
     partition_key, clustering, seen_us, columns, looks = content
-    values = None if clustering is None else tuple(None if each is None else bytes.fromhex(each) for each in clustering)
+    values = (
+        None if clustering is None else tuple(None if value is None else bytes.fromhex(value) for value in clustering)
+    )
     return Candidate(
-        bytes.fromhex(partition_key), values, seen_us, {name: Seen(*each) for name, each in columns.items()}, looks
+        bytes.fromhex(partition_key), values, seen_us, {name: Seen(*seen) for name, seen in columns.items()}, looks
     )

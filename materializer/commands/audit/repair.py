@@ -39,10 +39,13 @@ Outcome: TypeAlias = Literal["done", "failed", "open", "unknown"]
 
 
 class RepairLook(NamedTuple):
-    """What to look for in the state of one raw partition."""
+    """The repair to look for in the state of one raw partition."""
 
+    # The raw partition whose state is read.
     raw_partition: RawPartition
+    # The repair's id.
     repair: UUID
+    # The keys of the Cassandra partitions that it repairs.
     keys: tuple[bytes, ...]
 
 
@@ -51,7 +54,9 @@ def look_for_repair(settings: Settings, look: RepairLook) -> dict[bytes, Outcome
     found: dict[bytes, Outcome] = dict.fromkeys(look.keys, "unknown")
     with open_committed(settings, look.raw_partition) as state:
         if state is not None:
-            found.update({each.partition_key: each.state for each in read_repairs(state) if each.id == look.repair})
+            found.update(
+                {repair.partition_key: repair.state for repair in read_repairs(state) if repair.id == look.repair}
+            )
     return found
 
 
@@ -102,7 +107,7 @@ class Repair:
     def _wait_for_hosts(self, rows: SnapshotRows, part: Part, until: float) -> set[UUID]:
         """The hosts that have not ended their part in time, or have given up."""
         while True:
-            states = {each.host_id: each.state for each in rows.read() if each.snapshot == part.snapshot}
+            states = {row.host_id: row.state for row in rows.read() if row.snapshot == part.snapshot}
             missing = {host for host in part.hosts if states.get(host) != "ended"}
             if not missing or "given_up" in states.values() or time.time() > until:
                 return missing
@@ -125,8 +130,8 @@ class Repair:
         def number(key: bytes) -> int:
             return partition_for(key, self._plan.raw_partitions)
 
-        for each, own in groupby(sorted(keys, key=number), key=number):
-            yield RawPartition(self._plan.topic, each), tuple(own)
+        for partition, own in groupby(sorted(keys, key=number), key=number):
+            yield RawPartition(self._plan.topic, partition), tuple(own)
 
 
 @contextmanager

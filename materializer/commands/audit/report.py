@@ -1,4 +1,4 @@
-"""What the audit prints: progress on stderr, and what it finds on stdout, as text or as JSON, one object a line."""
+"""Prints the audit's progress on stderr and its findings on stdout, as text or as JSON, one object a line."""
 
 from __future__ import annotations
 

@@ -34,39 +34,50 @@ _MOST_LOOKS = 6
 
 
 class LookPlan(NamedTuple):
-    """What to look at again in one raw partition. parallel: how many raw partitions are looked at."""
+    """The candidates to look at again in one raw partition."""
 
+    # The raw partition of the candidates.
     raw_partition: RawPartition
+    # The units to look at.
     candidates: Sequence[Candidate]
+    # How many raw partitions are looked at, at a time.
     parallel: int
 
 
 class DifferingColumn(NamedTuple):
+    """A column that differs, and why."""
+
+    # The likely cause.
     cause: Cause
+    # The column on both sides.
     pair: ColumnPair
 
 
 class Difference(NamedTuple):
-    """A unit that differs. columns: what differs, by column; compare.ROW for the whole row.
+    """A unit that differs."""
 
-    has_gap: whether the state knows that something of the Cassandra partition is missing.
-    """
-
+    # The serialized key of its Cassandra partition.
     partition_key: bytes
+    # The values of its clustering columns; None for the static columns.
     clustering: Clustering | None
+    # The differing columns by name; compare.ROW stands for the whole row.
     columns: Mapping[str, DifferingColumn]
+    # Whether the state knows that something of the Cassandra partition is missing.
     has_gap: bool
 
 
 class LookResult(NamedTuple):
-    """waiting: candidates that the state has not caught up with, and those that differ in another way now. equal: how
-    many units are right. watermark_us: everything in the nodes' logs up to this time is folded.
-    """
+    """The result of a second look in one raw partition."""
 
+    # Units that differ.
     differences: tuple[Difference, ...]
+    # Candidates that the state has not caught up with, and those that differ in another way now.
     waiting: tuple[Candidate, ...]
+    # Tokens that could not be read.
     unread: tuple[Unread, ...]
+    # How many units are right.
     equal: int
+    # Everything in the nodes' logs up to this time (µs) is folded.
     watermark_us: int
 
 
@@ -77,8 +88,10 @@ def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
         if state is None:
             return LookResult((), tuple(look.candidates), (), 0, 0)
         reached = caught_up.reached_us(state, plan.settings.materializer)
-        ready = [each for each in look.candidates if is_reached(each, reached, plan.log_delay_seconds)]
-        waiting = [each for each in look.candidates if not is_reached(each, reached, plan.log_delay_seconds)]
+        ready = [candidate for candidate in look.candidates if is_reached(candidate, reached, plan.log_delay_seconds)]
+        waiting = [
+            candidate for candidate in look.candidates if not is_reached(candidate, reached, plan.log_delay_seconds)
+        ]
         if not ready:
             return LookResult((), tuple(waiting), (), 0, reached)
         with connect_raw(plan.settings.cassandra, plan.options.consistency, ANSWER_SECONDS) as reader:

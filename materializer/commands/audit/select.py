@@ -27,17 +27,21 @@ class PageReader(Protocol):
 
 
 class Unread(NamedTuple):
-    """Tokens that could not be read, and why. begun: whether some rows of the first token were read before."""
+    """Tokens that could not be read."""
 
+    # The tokens.
     span: Span
+    # Why they could not be read.
     reason: str
+    # Whether some rows of the first token were read before.
     begun: bool = False
 
 
 class SelectedUnits:
-    """What SELECT shows in one span, in the order of tokens, keys and units; and tokens that cannot be read.
+    """Reads one span by SELECT: yields its units in the order of tokens, keys and units, and the tokens that cannot be
+    read.
 
-    rows: how many rows were read.
+    rows: the number of rows read.
     """
 
     def __init__(self, table: AuditedTable, reader: PageReader, page_rows: int, pace: Pace) -> None:

@@ -31,21 +31,22 @@ _NULL = b"\xff\xff\xff\xff"
 
 
 class ShownCell(NamedTuple):
-    """The value of a column that is not null, as SELECT serializes it.
+    """The value of a column that is not null."""
 
-    timestamp: its write time (µs), of a multi-cell value the largest; None if SELECT cannot tell. expires: the second
-    at which it expires; None if it does not, or if SELECT cannot tell.
-    """
-
+    # The value as SELECT serializes it.
     value: bytes
+    # Its write time (µs), of a multi-cell value the largest; None if SELECT cannot tell.
     timestamp: int | None = None
+    # The second at which it expires; None if it does not, or if SELECT cannot tell.
     expires: int | None = None
 
 
 class Side(NamedTuple):
-    """A unit as one side shows it. is_there: whether the row is visible, or any of the static columns."""
+    """A unit as one side shows it."""
 
+    # Whether the row is visible, or any of the static columns.
     is_there: bool
+    # The columns that are not null, by name.
     cells: Mapping[str, ShownCell]
 
 
@@ -53,12 +54,17 @@ ABSENT = Side(is_there=False, cells={})
 
 
 class SelectedUnit(NamedTuple):
-    """What SELECT shows: the token, the serialized partition key, the clustering (None: the static columns)."""
+    """One row, or the static columns of one Cassandra partition, as SELECT shows them."""
 
+    # The token of the Cassandra partition.
     token: int
+    # The serialized partition key.
     partition_key: bytes
+    # The unit's key within the Cassandra partition, which sorts it.
     unit: bytes
+    # The values of the clustering columns; None for the static columns.
     clustering: Clustering | None
+    # The unit's columns.
     side: Side
 
 
@@ -79,7 +85,7 @@ class AuditedTable:
 
     def __init__(self, table: TableMetadata, release: str, clustering_key: Callable[[Clustering], bytes]) -> None:
         self.table = as_selected(table)
-        self.columns = {each.name: each for each in self.table.static_columns + self.table.regular_columns}
+        self.columns = {column.name: column for column in self.table.static_columns + self.table.regular_columns}
         self._imager = RowImager(table, is_as_written=True)
         self._is_static_compact = table.is_static_compact
         self._has_max_write_time = int(release.split(".", maxsplit=1)[0]) >= _MAX_WRITE_TIME_SINCE
@@ -87,8 +93,8 @@ class AuditedTable:
         self._key_count = len(self.table.partition_key)
         self._clustering_end = 1 + self._key_count + len(self.table.clustering)
         self._selection: list[str] = []
-        self._statics = [self._select(each) for each in self.table.static_columns]
-        self._regulars = [self._select(each) for each in self.table.regular_columns]
+        self._statics = [self._select(column) for column in self.table.static_columns]
+        self._regulars = [self._select(column) for column in self.table.regular_columns]
 
     def range_query(self) -> str:
         """The rows with tokens from the first to the second value, both included."""
@@ -98,7 +104,7 @@ class AuditedTable:
     def unit_query(self, *, is_static: bool) -> str:
         """One row by its primary key; the first row of a Cassandra partition for its static columns."""
         columns = self.table.partition_key if is_static else self.table.partition_key + self.table.clustering
-        where = " AND ".join(f"{quoted_if_needed(each.name)} = ?" for each in columns)
+        where = " AND ".join(f"{quoted_if_needed(column.name)} = ?" for column in columns)
         return f"{self._query()} WHERE {where}" + (" LIMIT 1" if is_static else "")
 
     def unit_key(self, clustering: Clustering | None) -> bytes:
@@ -169,10 +175,10 @@ class AuditedTable:
         return b"" if self._is_static_compact else self._clustering_key(clustering)
 
     def _token(self) -> str:
-        return f"token({', '.join(quoted_if_needed(each.name) for each in self.table.partition_key)})"
+        return f"token({', '.join(quoted_if_needed(column.name) for column in self.table.partition_key)})"
 
     def _query(self) -> str:
-        keys = [quoted_if_needed(each.name) for each in self.table.partition_key + self.table.clustering]
+        keys = [quoted_if_needed(column.name) for column in self.table.partition_key + self.table.clustering]
         columns = ", ".join([self._token(), *keys, *self._selection])
         keyspace, name = quoted_if_needed(self.table.keyspace), quoted_if_needed(self.table.name)
         return f"SELECT {columns} FROM {keyspace}.{name}"  # noqa: S608 - names, quoted

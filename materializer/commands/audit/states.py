@@ -52,13 +52,13 @@ _LATER_SECONDS = 86_400.0  # so that all that are closed count as unused
 
 
 class StoredUnit(NamedTuple):
-    """A unit of the state, with what deletes it there. row: None if the state has nothing of it.
+    """A unit of the state, with the deletions that cover it."""
 
-    has_gap: whether the state knows that something of the Cassandra partition is missing.
-    """
-
+    # The stored row; None if the state has nothing of it.
     row: Row | None
+    # The newest deletion that covers the row.
     deletion: DeletionTime
+    # Whether the state knows that something of the Cassandra partition is missing.
     has_gap: bool
 
 
@@ -121,13 +121,15 @@ def delete_local_stores(settings: MaterializerSettings) -> None:
 
 
 class ScannedUnit(NamedTuple):
-    """A row or static row of the state: the key of the unit's section, and the row as Cassandra serializes it, with the
-    number of its schema and the row_sequence before it.
-    """
+    """A row or static row of the state."""
 
+    # The serialized key of its Cassandra partition.
     partition_key: bytes
+    # Whether it is the static row.
     is_static: bool
+    # The key of the unit's section.
     clustering_key: bytes
+    # The row as Cassandra serializes it, after its row_sequence and the number of its schema.
     value: bytes
 
 

@@ -31,7 +31,7 @@ def rebuild_table(settings: Settings, table: str, *, is_confirmed: bool) -> None
 
 
 def _next_steps(table: str) -> list[str]:
-    """What the operator does after the command."""
+    """Return the lines that tell the operator what to do after the command."""
     keyspace = table.partition(".")[0]
     return [
         'Next, on each node of the CDC datacenter, one after the other (docs/guides/recover.md, "Rebuild a table"):',

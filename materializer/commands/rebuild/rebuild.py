@@ -81,7 +81,9 @@ class Rebuild:
             self._store_empty_state(raw_partition, position, floor)
             reach(RebuildPoint.STATE_BEGUN)
         lock.begin()
-        lock.send_positions({each: position._replace(in_progress=None) for each, position in positions.items()})
+        lock.send_positions(
+            {raw_partition: position._replace(in_progress=None) for raw_partition, position in positions.items()}
+        )
         reach(RebuildPoint.POSITIONS_SENT)
         lock.commit()
         self._say(f"{self._name}: done; row_sequence continues above {floor}")
@@ -96,8 +98,12 @@ class Rebuild:
         for raw_partition in {*self._list_stored(), *map(topic.raw_partition, topic.bounds)}:
             self._fence(raw_partition).abandon()
         known = self._read_positions(topic)
-        others = [each for each in known.values() if each is None or each.partitions != topic.partition_count]
-        reshards = max((each.reshards for each in known.values() if each is not None), default=0) + bool(others)
+        others = [
+            position for position in known.values() if position is None or position.partitions != topic.partition_count
+        ]
+        reshards = max((position.reshards for position in known.values() if position is not None), default=0) + bool(
+            others
+        )
         marked = {}
         for number, (_, end) in topic.bounds.items():
             raw_partition, position = topic.raw_partition(number), known[number]
@@ -157,13 +163,17 @@ class Rebuild:
         return CheckpointStore(self._store, self._group, raw_partition, RAW_FAULTS)
 
     def _list_stored(self) -> list[RawPartition]:
-        return [each for each in list_stored_partitions(self._store, self._group) if each.topic == self._name]
+        return [
+            raw_partition
+            for raw_partition in list_stored_partitions(self._store, self._group)
+            if raw_partition.topic == self._name
+        ]
 
     def _find_change_topics(self) -> dict[str, int]:
         """The existing versions of the table's change topic, and their numbers of partitions."""
         counts = Topics(self._kafka).partition_counts()
         found = topics_of_table(self._settings, self._keyspace, self._table, counts)
-        return {each: counts[each] for each in found}
+        return {topic: counts[topic] for topic in found}
 
     def _read_positions(self, topic: RawTopic) -> Mapping[int, Position | None]:
         """The positions by partition number. An unreadable position counts as none."""

@@ -39,7 +39,9 @@ class Schemas(Protocol):
 class ChangePartition(NamedTuple):
     """A partition of a version of the table's change topic."""
 
+    # The topic's name.
     topic: str
+    # The partition's number.
     partition: int
 
 
@@ -51,9 +53,11 @@ class _RowDeletion(NamedTuple):
 
 
 class DeletedRows(NamedTuple):
-    """The number of deleted rows, and the largest row_sequence of their `d` messages."""
+    """The rows that were deleted in a change topic."""
 
+    # Their number.
     rows: int
+    # The largest row_sequence of their `d` messages.
     max_row_sequence: int
 
 
@@ -70,7 +74,8 @@ class RowDeleter:
         """Delete the rows of all partitions of a change topic."""
         deleted = [self._delete_in_partition(ChangePartition(topic, number)) for number in range(partitions)]
         return DeletedRows(
-            sum(each.rows for each in deleted), max((each.max_row_sequence for each in deleted), default=0)
+            sum(partition.rows for partition in deleted),
+            max((partition.max_row_sequence for partition in deleted), default=0),
         )
 
     def _delete_in_partition(self, where: ChangePartition) -> DeletedRows:
@@ -90,7 +95,7 @@ class RowDeleter:
             while some := list(islice(deletions, _ROWS_PER_TRANSACTION)):
                 self._send(some)
                 count += len(some)
-                largest = max(largest, *(each.row_sequence for each in some))
+                largest = max(largest, *(deletion.row_sequence for deletion in some))
         return DeletedRows(count, largest)
 
     def _make_deletions(self, where: ChangePartition, newest: Iterable[tuple[bytes, bytes]]) -> Iterator[_RowDeletion]:

@@ -32,13 +32,13 @@ def read_backlog(
         _read_partition(settings, survey.topic.raw_partition(number), survey.position(number))
         for number in survey.positions
     ]
-    for each in heapq.merge(*backlogs, key=_broker_order):
-        needing = [target for target in _targets(each.record, survey.old_count) if target in targets]
+    for message in heapq.merge(*backlogs, key=_broker_order):
+        needing = [target for target in _targets(message.record, survey.old_count) if target in targets]
         if not needing:
             continue
         for target in needing:
-            chunk.setdefault(target, []).append(each)
-        size, rows = size + len(each.record.key) + len(each.record.value), rows + 1
+            chunk.setdefault(target, []).append(message)
+        size, rows = size + len(message.record.key) + len(message.record.value), rows + 1
         if size >= chunk_limits.max_bytes or rows >= chunk_limits.max_messages:
             yield chunk
             chunk, size, rows = {}, 0, 0
@@ -52,9 +52,9 @@ def _read_partition(settings: KafkaSettings, source: RawPartition, position: Pos
         yield RawMessageAt(source, record)
 
 
-def _broker_order(each: RawMessageAt) -> tuple[int, int, int]:
+def _broker_order(message: RawMessageAt) -> tuple[int, int, int]:
     """The order of messages of several raw partitions."""
-    return each.record.timestamp_ms, each.source.partition, each.record.offset
+    return message.record.timestamp_ms, message.source.partition, message.record.offset
 
 
 def _targets(record: RawRecord, count: int) -> Sequence[int]:

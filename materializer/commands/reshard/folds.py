@@ -1,4 +1,4 @@
-"""What `state reshard` folds: the unread messages of the old raw partitions, ticks, and the backlog after the switch.
+"""The folds of `state reshard`: the unread messages of the old raw partitions, ticks, and the backlog after the switch.
 
 Each function is a task: it is given all that it needs, and can run on any machine. It may run again after a failure.
 """
@@ -37,10 +37,13 @@ _NEVER = 2**40  # seconds: nothing is purged here, so that messages that are fol
 
 
 class Folded(NamedTuple):
-    """The positions of the backlog's targets, and the numbers of messages and changes that were folded."""
+    """The result of folding a backlog."""
 
+    # The positions of the backlog's targets, by partition number.
     positions: Mapping[int, Position]
+    # The number of folded messages.
     messages: int
+    # The number of changes.
     changes: int
 
 

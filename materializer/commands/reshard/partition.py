@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from itertools import chain, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError, Code
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 
 
 class RawMessageAt(NamedTuple):
-    """A record, and the raw partition that it was read from."""
+    """A raw message and where it was read."""
 
+    # The raw partition that it was read from.
     source: RawPartition
+    # The raw message.
     record: RawRecord
 
 
@@ -61,7 +64,7 @@ class ReshardedPartition:
         """Fold the records, in as many transactions as needed: the number of changes."""
         changes = 0
         while found:
-            result = processor.fold(self._state.local, [each.record for each in found])
+            result = processor.fold(self._state.local, [message.record for message in found])
             clock_ms = 1000 * time.time()
             self._settings.check(self._raw_partition, self._state.head, result, clock_ms)
             if result.writes:
@@ -84,16 +87,18 @@ class ReshardedPartition:
         """Return the messages of a chunk as RawProcessor.messages does. Each dead letter names the raw partition that
         its message came from, which may be another one.
         """
-        sources = {(each.record.key, each.record.value, each.record.offset): each.source for each in found}
+        sources = {
+            (message.record.key, message.record.value, message.record.offset): message.source for message in found
+        }
         placed = (
-            (sources.get((each.key, each.value or b"", each.offset), self._raw_partition), each)
-            for each in result.dead_letters
+            (sources.get((letter.key, letter.value or b"", letter.offset), self._raw_partition), letter)
+            for letter in result.dead_letters
         )
         return chain(
             processor.change_messages(result.changes, result.published),
             *(
                 processor.dead_letter_messages(source, [letter for _, letter in letters])
-                for source, letters in groupby(placed, key=lambda each: each[0])
+                for source, letters in groupby(placed, key=itemgetter(0))
             ),
         )
 

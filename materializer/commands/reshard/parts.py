@@ -32,9 +32,11 @@ _HEAD = Head(NOTHING, 0, 0, 0)  # a part is not a state
 
 
 class PartsPlace(NamedTuple):
-    """The place of stored parts: a folder of `location`. An empty `location` is the checkpoint location."""
+    """The place of stored parts."""
 
+    # A location as materializer.checkpoint_location names one; empty for the checkpoint location itself.
     location: str
+    # A folder of that location.
     folder: str
 
     def store(self, settings: MaterializerSettings) -> ObjectStore:
@@ -68,7 +70,7 @@ class PartWriter:
         if self._sizes[target] >= _PART_BYTES:
             self._write(target)
         elif self._held >= _MEMORY_BYTES:
-            self._write(max(self._sizes, key=lambda each: self._sizes[each]))
+            self._write(max(self._sizes, key=lambda candidate: self._sizes[candidate]))
 
     def finish(self) -> dict[int, list[str]]:
         """Write what is left: the names."""

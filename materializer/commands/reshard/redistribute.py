@@ -67,26 +67,34 @@ _SCHEMA_END = b"t"
 
 
 class Times(NamedTuple):
-    """The times (ms) of a state: `now`, and the clock, which is `reorder_seconds` earlier."""
+    """The times of a state."""
 
+    # The state's time, in ms.
     now_ms: int
+    # The time up to which writes are folded: `reorder_seconds` earlier, in ms.
     clock_ms: int
 
 
 class StateFacts(NamedTuple):
-    """What a state stores besides the entries of Cassandra partitions.
+    """The facts that a state stores besides the entries of Cassandra partitions."""
 
-    schema: the one in force; None if the state is empty. schemas: the stored digests by their numbers.
-    """
-
+    # The state's times.
     times: Times
+    # The largest row_sequence of any purged row.
     floor: int
+    # The stored ranges of rows by schema (materializer.rows.keys.SHOWN); None if there are none.
     shown: bytes | None
+    # The schema in force; None if the state is empty.
     schema: SchemaId | None
+    # The clocks of publishers, by host id.
     publishers: Mapping[bytes, PublisherWatermark]
+    # The stored digests by their numbers.
     schemas: Mapping[int, bytes]
+    # The progress of each snapshot, by its id.
     snapshots: Mapping[UUID, SnapshotProgress]
+    # The table's truncations; None if there were none.
     truncations: TruncationState | None
+    # The change topic of each table id.
     published: Mapping[bytes, Published]
 
     @property
@@ -95,15 +103,15 @@ class StateFacts(NamedTuple):
 
 
 class Redistribution(NamedTuple):
-    """A plan to redistribute states to `target_count` targets.
+    """A plan to redistribute states to targets."""
 
-    times: those of each target. initial: the entries that each target starts with.
-    schema_numbers: for each source state, the targets' schema numbers by its own.
-    """
-
+    # The number of targets.
     target_count: int
+    # The times of each target.
     times: Times
+    # The entries that each target starts with.
     initial: Mapping[bytes, bytes]
+    # For each source state, the targets' schema numbers by its own.
     schema_numbers: Sequence[Mapping[int, int]]
 
 
@@ -170,8 +178,8 @@ def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: 
 
 def _common_topics(states: Collection[Mapping[bytes, Published]]) -> dict[bytes, Published]:
     """The topics of all states; the offsets are of raw partitions that are no more."""
-    topics = {table_id: Published(each.topic) for published in states for table_id, each in published.items()}
-    if any(each.topic != topics[table_id].topic for published in states for table_id, each in published.items()):
+    topics = {table_id: Published(entry.topic) for published in states for table_id, entry in published.items()}
+    if any(entry.topic != topics[table_id].topic for published in states for table_id, entry in published.items()):
         raise ValueError("the states publish their rows to several topics")
     return topics
 

@@ -109,7 +109,7 @@ class Reshard:
         """The times that all states are brought to, and the newest schema that is in force for one of them."""
         reorder_ms = int(self._plan.materializer.reorder_seconds * 1000)
         now_ms = max(max(known.times.now_ms, known.times.clock_ms + reorder_ms) for known in facts)
-        order = [SchemaId(each.table_id, each.digest) for each in self._plan.topics[self._name].schemas]
+        order = [SchemaId(schema.table_id, schema.digest) for schema in self._plan.topics[self._name].schemas]
         schemas = {known.schema for known in facts if known.schema is not None}
         return Times(now_ms, now_ms - reorder_ms), max(schemas, key=order.index, default=None)
 
@@ -171,7 +171,9 @@ class Reshard:
         """
         split = partial(split_source, self._settings, place, redistribution.target_count)
         parts = by_target(list(self._tasks.run(split, splits)))
-        targets = [Target(RawPartition(self._name, each), start, parts.get(each, ())) for each, start in starts.items()]
+        targets = [
+            Target(RawPartition(self._name, number), start, parts.get(number, ())) for number, start in starts.items()
+        ]
         store = partial(store_target, self._settings, place, redistribution, newest)
         versions: dict[int, str] = {}
         for target, (entries, version) in zip(targets, self._tasks.run(store, targets), strict=True):

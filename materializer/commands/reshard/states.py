@@ -35,24 +35,31 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """An old state: its raw partition and its committed version."""
+    """An old state."""
 
+    # Its raw partition.
     raw_partition: RawPartition
+    # Its committed version.
     version: str
 
 
 class Split(NamedTuple):
-    """A source to be split. schema_numbers: as one of Redistribution's."""
+    """A source to be split."""
 
+    # The old state.
     source: Source
+    # As one of Redistribution's.
     schema_numbers: Mapping[int, int]
 
 
 class Target(NamedTuple):
-    """A new state: where it begins in its raw partition, and the parts that it is made of."""
+    """A new state."""
 
+    # Its raw partition.
     raw_partition: RawPartition
+    # The offset of the raw partition at which it begins.
     offset: int
+    # The names of the parts that it is made of.
     parts: Sequence[str]
 
 
@@ -63,7 +70,9 @@ def facts_of(settings: MaterializerSettings, source: Source) -> StateFacts:
 
 def newest_version(settings: MaterializerSettings, raw_partitions: Collection[RawPartition]) -> str:
     """The newest version that is stored of any of them, committed or not."""
-    return max((_checkpoints(settings, each).newest_version() for each in raw_partitions), key=sequence)
+    return max(
+        (_checkpoints(settings, raw_partition).newest_version() for raw_partition in raw_partitions), key=sequence
+    )
 
 
 def split_source(

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 
 class RawTopic(NamedTuple):
-    """A raw topic as it is now: its id, and the first and the next offset of each of its partitions."""
+    """A raw topic as it is now."""
 
+    # Its name.
     name: str
+    # Kafka's id of the topic.
     id: str
+    # The first and the next offset of each partition, by its number.
     bounds: Mapping[int, tuple[int, int]]
 
     @property
@@ -39,27 +42,26 @@ class RawTopic(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """A raw topic, and the state that was made from fewer partitions.
+    """A raw topic, and the state that was made from fewer partitions."""
 
-    old_count: the number of partitions from which the state was made.
-    positions: the committed positions, of the partitions that have one.
-    first_moved_ms: the earliest broker time of a message in another partition than `old_count` partitions would have
-        given it; infinite if there is none.
-    """
-
+    # The raw topic.
     topic: RawTopic
+    # The number of partitions from which the state was made.
     old_count: int
+    # The committed positions, of the partitions that have one.
     positions: Mapping[int, Position]
+    # The earliest broker time (ms) of a message in another partition than `old_count` partitions would have given it;
+    # infinite if there is none.
     first_moved_ms: float
 
     @property
     def is_switched(self) -> bool:
         """Whether the state is already redistributed, and only the backlog is left."""
-        return any(each.in_progress not in (None, RESHARDING) for each in self.positions.values())
+        return any(position.in_progress not in (None, RESHARDING) for position in self.positions.values())
 
     @property
     def is_begun(self) -> bool:
-        return any(each.in_progress is not None for each in self.positions.values())
+        return any(position.in_progress is not None for position in self.positions.values())
 
     @property
     def is_unneeded(self) -> bool:
@@ -96,13 +98,15 @@ def read_raw_topic(settings: KafkaSettings, name: str) -> RawTopic:
         raise no_raw_topic(name, counts)
     bounds = topics.bounds([RawPartition(name, number) for number in range(count)])
     return RawTopic(
-        name, topics.shapes([name])[name].topic_id, {each.partition: found for each, found in bounds.items()}
+        name,
+        topics.shapes([name])[name].topic_id,
+        {raw_partition.partition: found for raw_partition, found in bounds.items()},
     )
 
 
 def survey_topic(settings: KafkaSettings, topic: RawTopic, found: Mapping[RawPartition, Position | None]) -> Survey:
     """`found` are the committed positions. CdcError if a reshard cannot repair them."""
-    positions = {each.partition: position for each, position in found.items() if position is not None}
+    positions = {raw_partition.partition: position for raw_partition, position in found.items() if position is not None}
     if not positions:
         raise CdcError(
             Code.CONFIG_INVALID,
@@ -116,7 +120,7 @@ def survey_topic(settings: KafkaSettings, topic: RawTopic, found: Mapping[RawPar
     old_count = max(counts)
     if old_count > topic.partition_count:
         raise RAW_FAULTS.partition_count_changed(topic.name, old_count, topic.partition_count)
-    if any(each.topic_id not in ("", topic.id) for each in positions.values()):
+    if any(position.topic_id not in ("", topic.id) for position in positions.values()):
         raise RAW_FAULTS.topic_recreated(topic.name)
     if len(counts) > 1 or any(number >= old_count for number in positions):
         raise CdcError(

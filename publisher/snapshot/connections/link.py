@@ -49,12 +49,19 @@ class Orders(Protocol):
 class Link:
     """`orders` are heard while it waits."""
 
+    # The connection to the node.
     client: CassandraClient
+    # The node's facts.
     node: Node
+    # The schema as the node shows it.
     schema: NodeSchema
+    # The raw topics of the published tables.
     raw_topics: RawTopics
+    # Sends raw messages.
     sender: Sender
+    # The orders of the publisher, which are heard while it waits.
     orders: Orders
+    # The file of the schemas.
     schema_file: Path
 
     def serve(self) -> None:

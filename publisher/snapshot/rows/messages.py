@@ -59,7 +59,9 @@ _MARKER, _END_OF_PARTITION = b"\x02", b"\x01"
 class SnapshotOrigin(NamedTuple):
     """One host's sending of a snapshot."""
 
+    # The snapshot's id.
     snapshot: UUID
+    # The host's id (16 bytes).
     host_id: bytes
     # when it began or resumed (µs): no two sendings have one place
     started: int

@@ -31,9 +31,13 @@ BATCH_UNITS = 200  # between two places at which a snapshot can resume
 class Progress:
     """The messages that Kafka has acknowledged since the sending began or resumed."""
 
+    # The place up to which all rows are acknowledged; None at the start.
     place: MergePosition | None
+    # The number of rows.
     rows: int = 0
+    # The size of the messages.
     bytes: int = 0
+    # The number of Cassandra partitions.
     partitions: int = 0
 
 

@@ -27,10 +27,13 @@ PACKED = 0.3  # the share of its bytes that a raw topic takes on disk: docs/guid
 class Estimate(NamedTuple):
     """The size of a snapshot of the SSTables that are there now."""
 
+    # The number of SSTables.
     files: int
+    # Their size.
     file_bytes: int
     # of the rows, uncompressed
     bytes: int
+    # The estimated number of Cassandra partitions.
     partitions: int
     # before the merge
     rows: int

@@ -45,14 +45,19 @@ _FOLDER = "snapshots"
 class Record:
     """The progress of a table's snapshot on this node. Times are in s since the epoch, if nothing else is said."""
 
+    # The snapshot's id.
     snapshot: UUID
+    # The table's keyspace.
     keyspace: str
+    # The table's name.
     table: str
+    # The table's id, in hex.
     table_id: str
     # the host ids of all nodes that the snapshot expects
     hosts: tuple[UUID, ...]
     # the tokens that it sends; stored under this name
     portion: TokenSelection = WHOLE
+    # How far it is.
     phase: Phase = "requested"
     # the second at which tombstones are judged; 0 before the files are there
     now: int = 0
@@ -68,17 +73,23 @@ class Record:
     started: int = 0
     # acknowledged, as the next two
     rows: int = 0
+    # The size of the messages sent so far.
     bytes: int = 0
+    # The number of Cassandra partitions sent so far.
     partitions: int = 0
     # the share of the tokens that is acknowledged
     done: float = 0.0
     # of the SSTables that are linked
     file_bytes: int = 0
+    # When it was requested.
     requested_at: float = 0.0
+    # When its sending began.
     sending_at: float = 0.0
+    # When its phase last changed.
     changed_at: float = 0.0
     # why it waits, or why it was given up
     problem: str = ""
+    # Whether the mark that the table needs a snapshot is cleared.
     is_mark_cleared: bool = False
     # see node.own_flush; for a repair
     own_flushed_to: tuple[int, int] = (0, 0)

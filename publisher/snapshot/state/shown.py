@@ -29,11 +29,15 @@ _DOES = {
 class Shown(NamedTuple):
     """A table's newest snapshot."""
 
+    # The table, as KEYSPACE.TABLE.
     table: str
+    # The snapshot's id.
     snapshot: str
     # records.Phase
     state: str
+    # The number of rows sent so far.
     rows: int
+    # The size of the messages sent so far.
     bytes: int
     # from 0 to 1
     done: float

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.changes import RowChange, Source
 from cdc_common.messages.envelope import ChangeEncoder
 from tests.support.publisher.sent import at_least, rows
@@ -44,7 +45,7 @@ def test_no_two_partitions_have_one_message_key(
     for name, (_, literals, with_key) in TABLES.items():
         messages = rows(sent(fresh_keyspace, name, at_least(len(literals))))
         [table] = {message.update.table.id: message.update.table for message in messages if message.update}.values()
-        encoder = ChangeEncoder(table, "cdc", 1, 2)
+        encoder = ChangeEncoder(table, "cdc", 1, 2, forms=EXACT)
         source = Source(1, b"h" * 16, "CommitLog-7-1.log", 1)
         encoded = [encoder.encode(RowChange(message.key or b"", (), "c", None, {}, 1, source)) for message in messages]
         keys = [key[0] for key in encoded if key is not None]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, TopicPartition
 from fastavro import parse_schema, schemaless_reader
 
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.topics import raw_topic, tables_topic
 from dev.local_stack.clients.change_reader import Change
 from materializer.planning.change_topics import ChangeTopics
@@ -78,7 +79,7 @@ class FoldedTopic:
         kafka = self._settings.kafka
         self._schemas.add(read_all(kafka.bootstrap_servers, tables_topic(kafka.topic_prefix)))
         schemas = self._schemas.for_table((self._keyspace, self._table))
-        plan = TopicPlan(self._partitions, schemas, self._change_topics.find_or_create(schemas))
+        plan = TopicPlan(self._partitions, schemas, self._change_topics.find_or_create(schemas, EXACT), forms=EXACT)
         return BatchPlan({self._topic: plan}, kafka, MaterializerSettings()).processor(self._topic)
 
     def _fold(self, processor: RawProcessor, partition: int, records: list[RawRecord]) -> Iterator[Change]:

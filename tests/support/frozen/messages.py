@@ -15,6 +15,7 @@ from cassandra_storage.formats.rows.clustering import Kind as BoundKind
 from cassandra_storage.formats.rows.deletion import DeletionTime, LivenessInfo, RangeTombstone
 from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cdc_common.messages import raw, repairs, snapshots, tables, watermarks, wire
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.changes import Cause, RowChange, Source
 from cdc_common.messages.envelope import ChangeEncoder, key_schema, schema_text, value_schema
 from cdc_common.messages.raw import RawMessage
@@ -171,8 +172,8 @@ def changes() -> Iterator[tuple[str, RowChange]]:
 
 def make_changes() -> list[Vector]:
     """Each message with its key, under the schemas that are vectors too."""
-    encoder = ChangeEncoder(TABLE, "cdc", SCHEMA_ID, SCHEMA_ID + 1, "main")
-    schemas = {"key schema": key_schema(TABLE, "cdc"), "value schema": value_schema(TABLE, "cdc")}
+    encoder = ChangeEncoder(TABLE, "cdc", SCHEMA_ID, SCHEMA_ID + 1, "main", forms=EXACT)
+    schemas = {"key schema": key_schema(TABLE, "cdc", EXACT), "value schema": value_schema(TABLE, "cdc", EXACT)}
     found = [Vector(name, schema_text(schema).encode(), schema) for name, schema in schemas.items()]
     for name, change in changes():
         message = encoder.encode(change, WRITTEN_US // 1000)
@@ -190,7 +191,7 @@ def read_changes(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN401 -
     if name in ("key schema", "value schema"):
         return json.loads(data[name])
     part = name.partition(" ")[0]
-    now = key_schema(TABLE, "cdc") if part == "key" else value_schema(TABLE, "cdc")
+    now = key_schema(TABLE, "cdc", EXACT) if part == "key" else value_schema(TABLE, "cdc", EXACT)
     return _decoded(data[name], json.loads(data[f"{part} schema"]), now)
 
 

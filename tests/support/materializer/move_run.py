@@ -17,6 +17,7 @@ from fastavro import schemaless_reader
 from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.messages import wire
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import key_schema, value_schema
 from cdc_common.messages.tables import canonical, digest, to_json
 from cdc_common.settings import KafkaSettings
@@ -114,7 +115,7 @@ class MoveSetup(NamedTuple):
             changelog_retention_seconds=0,
         )
         kafka = KafkaSettings(bootstrap_servers=self.bootstrap, topic_prefix=self.prefix)
-        return BatchPlan({self.raw.topic: TopicPlan(1, (schema,), (topic,))}, kafka, settings)
+        return BatchPlan({self.raw.topic: TopicPlan(1, (schema,), (topic,), forms=EXACT)}, kafka, settings)
 
     def run(self, until: int | None = None, **_settings: object) -> None:
         """Run in this process, up to an offset. It does one part at a time, like a worker whose time is over."""
@@ -155,7 +156,7 @@ class MoveSetup(NamedTuple):
 
     def _changes(self, topic: str) -> Iterable[Change]:
         """The committed ones. AssertionError for a deletion without a tombstone, or a number that does not rise."""
-        key_avro, value_avro = key_schema(TABLE, self.prefix), value_schema(TABLE, self.prefix)
+        key_avro, value_avro = key_schema(TABLE, self.prefix, EXACT), value_schema(TABLE, self.prefix, EXACT)
         ended: dict[bytes, bool] = {}
         numbers: dict[bytes, int] = {}
         for message in read_topic(self.bootstrap, topic, CHANGE_PARTITIONS):

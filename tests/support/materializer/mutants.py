@@ -66,7 +66,7 @@ MUTANTS = [
         "every second intermediate change is dropped",
         ChunkFold.fold,
         "self._finished_changes(), is_in_snapshot",
-        "[each for n, each in enumerate(self._changes, 1) if n % 2 or n == len(self._changes)], is_in_snapshot",
+        "[change for n, change in enumerate(self._changes, 1) if n % 2 or n == len(self._changes)], is_in_snapshot",
     ),
     Mutant("a task's last message is skipped", chunks.chunks, "if chunk:\n        yield chunk", "yield chunk[:-1]"),
     Mutant(
@@ -271,7 +271,7 @@ MUTANTS = [
     Mutant(
         "another record of a drop is not followed",
         schema_version.shows_rows_differently,
-        "columns[name].is_complex != each.is_complex",
+        "columns[name].is_complex != column.is_complex",
         "False",
     ),
     # What has no place in the order.

@@ -11,7 +11,7 @@ from cassandra_storage.formats.types.marshal import ListType, MapType, NativeTyp
 from cassandra_storage.formats.types.native_order import KEY_TYPES, path_form
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.avro.cql_values import EmptyValueError
-from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, FixedDecimal, TypeForms
+from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal, TypeForms
 from dev.verify.fuzz.mutate import mutated
 from dev.verify.oracle.type_values import TypeValues
 from materializer.rows.native_plan import shown_form, type_form
@@ -59,9 +59,9 @@ def check_value(type_: CqlType, value: bytes) -> bool:
     """Whether it is a value of the type. A key column's is encoded as it is, any other in its one form."""
     from cdc_native.fold import values  # noqa: PLC0415 - it may not be compiled
 
-    encode, form = AvroTypes("a").column("c", type_).encode, value_form(type_)
-    of_key = values.encode(type_form(type_, is_key=True), value)
-    found = values.encode(type_form(type_), value)
+    encode, form = AvroTypes("a", EXACT).column("c", type_).encode, value_form(type_)
+    of_key = values.encode(type_form(type_, is_key=True, forms=EXACT), value)
+    found = values.encode(type_form(type_, EXACT), value)
     if NOT_MINE in (of_key, found):  # a map whose keys do not rise
         assert form is not None
         assert form(value) != value or _expected(encode, value) in (EMPTY, UNREADABLE), (type_, value)

@@ -11,6 +11,7 @@ from cassandra_storage.formats.types.cql_types import type_text
 from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType, TupleType, VectorType
 from cdc_common.messages.avro.cql_types import AvroTypes
 from cdc_common.messages.avro.cql_values import EmptyValueError
+from cdc_common.messages.avro.type_forms import EXACT
 from dev.verify.oracle.cassandra_types import CassandraTypes, hexes
 from tests.support.cdc_common.messages.strategies import NATIVE
 
@@ -51,7 +52,7 @@ def test_empty_values(cassandra: CassandraTypes, cql_type: CqlType) -> None:
     is_never_empty = isinstance(cql_type, ListType | SetType | MapType | VectorType)
     name = cql_type.name if isinstance(cql_type, NativeType) else ""
     assert is_taken == (not is_never_empty and name not in NEVER_EMPTY)
-    encode = AvroTypes("t").column("c", cql_type).encode
+    encode = AvroTypes("t", EXACT).column("c", cql_type).encode
     if name in EMPTY_IS_A_VALUE:
         assert encode(b"") == b"\0"
     elif is_taken:
@@ -69,6 +70,6 @@ def test_unreadable_values(cassandra: CassandraTypes) -> None:
         assert all(takes(cassandra, NativeType(name), values))
         for value in values:
             with pytest.raises(FormatError):
-                AvroTypes("t").column("c", NativeType(name)).encode(value)
+                AvroTypes("t", EXACT).column("c", NativeType(name)).encode(value)
     assert not any(takes(cassandra, NativeType("text"), [b"\xff", b"\xc3", b"\x80"]))
     assert not any(takes(cassandra, NativeType("ascii"), [b"\x80"]))

@@ -13,6 +13,7 @@ from fastavro import schemaless_reader
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.formats.types.marshal import NativeType
 from cdc_common.messages import wire
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.changes import Op, RowChange, RowImage, Source
 from cdc_common.messages.closing_deletes import ClosingDeletes, _without_logical_types
 from cdc_common.messages.envelope import ChangeEncoder, value_schema
@@ -40,13 +41,15 @@ IMAGE = {
     "timestamp": struct.pack(">q", 2**62),  # long after the year 9999
     "uuid": UUID(int=5).bytes,
 }
-SCHEMA = value_schema(TABLE, "cdc")
+SCHEMA = value_schema(TABLE, "cdc", EXACT)
 NOW_US = 1_700_000_000_123_456
 
 
 def message(op: Op, before: RowImage | None, after: RowImage | None) -> bytes:
     source = Source(5, UUID(int=9).bytes, "CommitLog-7-1.log", 77)
-    found = ChangeEncoder(TABLE, "cdc", 3, 4, "c").encode(RowChange(bytes(4), (), op, before, after, 41, source))
+    found = ChangeEncoder(TABLE, "cdc", 3, 4, "c", forms=EXACT).encode(
+        RowChange(bytes(4), (), op, before, after, 41, source)
+    )
     assert found is not None
     return found[1]
 

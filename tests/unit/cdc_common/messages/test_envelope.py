@@ -21,6 +21,7 @@ from cassandra_storage.formats.schema.partition_keys import partition_key_values
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.formats.types.marshal import ListType, NativeType, SetType, TupleType
 from cdc_common.messages import envelope, tables, wire
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.changes import RowChange, Source
 from cdc_common.messages.envelope import ChangeEncoder, key_schema, value_schema
 from cdc_common.messages.errors import MessageError
@@ -56,9 +57,9 @@ CREATED = RowChange(
 
 
 def encode(table: TableMetadata, change: RowChange) -> tuple[Any, Any]:
-    key, value = message(ChangeEncoder(table, "cdc", 3, 4, "main"), change, 1_700_000_000_999)
+    key, value = message(ChangeEncoder(table, "cdc", 3, 4, "main", forms=EXACT), change, 1_700_000_000_999)
     assert (wire.schema_id(key), wire.schema_id(value)) == (3, 4)
-    return read(key_schema(table, "cdc"), key), read(value_schema(table, "cdc"), value)
+    return read(key_schema(table, "cdc", EXACT), key), read(value_schema(table, "cdc", EXACT), value)
 
 
 def message(encoder: ChangeEncoder, change: RowChange, ts_ms: int | None = None) -> tuple[bytes, bytes]:
@@ -129,15 +130,15 @@ def test_update_and_delete() -> None:
 
 
 def test_an_encoder_goes_from_file_to_file() -> None:
-    encoder = ChangeEncoder(ORDERS, "cdc", 3, 4)
+    encoder = ChangeEncoder(ORDERS, "cdc", 3, 4, forms=EXACT)
     for file in ("a", "b", "a"):
         change = CREATED._replace(source=SOURCE._replace(file=file))
-        assert read(value_schema(ORDERS, "cdc"), message(encoder, change)[1])["source"]["file"] == file
+        assert read(value_schema(ORDERS, "cdc", EXACT), message(encoder, change)[1])["source"]["file"] == file
 
 
 def test_made_now_if_not_said_otherwise() -> None:
-    value = message(ChangeEncoder(ORDERS, "cdc", 3, 4), CREATED)[1]
-    assert read(value_schema(ORDERS, "cdc"), value)["ts_ms"] > SOURCE.ts_us // 1000
+    value = message(ChangeEncoder(ORDERS, "cdc", 3, 4, forms=EXACT), CREATED)[1]
+    assert read(value_schema(ORDERS, "cdc", EXACT), value)["ts_ms"] > SOURCE.ts_us // 1000
 
 
 def test_the_row_of_a_partition_with_only_statics() -> None:
@@ -146,7 +147,9 @@ def test_the_row_of_a_partition_with_only_statics() -> None:
     assert key == {"shop": "s1", "day": 5, "line": None}
     assert value["after"]["gr_x00F6__x00DF_e"] == 2
     (size,) = (
-        each for each in value_schema(WITH_STATIC, "cdc")["fields"][0]["type"][1]["fields"] if each.get("cqlName")
+        each
+        for each in value_schema(WITH_STATIC, "cdc", EXACT)["fields"][0]["type"][1]["fields"]
+        if each.get("cqlName")
     )
     assert size == {
         "name": "gr_x00F6__x00DF_e",
@@ -161,7 +164,7 @@ def test_the_row_of_a_partition_with_only_statics() -> None:
 
 def test_the_keys_are_nullable_only_where_a_row_can_be_without() -> None:
     def types(table: TableMetadata) -> list[Any]:
-        return [each["type"] for each in key_schema(table, "cdc")["fields"]]
+        return [each["type"] for each in key_schema(table, "cdc", EXACT)["fields"]]
 
     assert types(ORDERS) == ["string", "int", "int"]
     assert types(WITH_STATIC) == ["string", "int", ["null", "int"]]
@@ -214,7 +217,7 @@ def test_values_that_are_none_of_their_type_are_null_and_named(cql_type: Any) ->
 )
 @pytest.mark.parametrize("table", [ORDERS, WITH_STATIC])
 def test_a_key_that_avro_cannot_say_gives_no_message(table: TableMetadata, change: RowChange) -> None:
-    assert ChangeEncoder(table, "cdc", 3, 4).encode(change._replace(after={})) is None
+    assert ChangeEncoder(table, "cdc", 3, 4, forms=EXACT).encode(change._replace(after={})) is None
 
 
 def test_an_empty_text_in_a_key_is_a_value_like_any_other() -> None:
@@ -239,8 +242,8 @@ def test_what_cannot_be_said_is_an_error(change: RowChange, reason: str) -> None
 def test_a_key_keeps_its_names_whatever_column_is_added() -> None:
     quoted = replace(ORDERS, clustering=(column("a b", INT, ColumnKind.CLUSTERING, 0),))
     added = replace(quoted, regular_columns=(column("a_x0020_b", INT, ColumnKind.REGULAR),))
-    assert key_schema(added, "cdc") == key_schema(quoted, "cdc")
-    fields = value_schema(added, "cdc")["fields"][0]["type"][1]["fields"]
+    assert key_schema(added, "cdc", EXACT) == key_schema(quoted, "cdc", EXACT)
+    fields = value_schema(added, "cdc", EXACT)["fields"][0]["type"][1]["fields"]
     assert [(field["name"], field.get("cqlName")) for field in fields[2:]] == [
         ("a_x0020_b", "a b"),
         ("a_x0020_b_", "a_x0020_b"),
@@ -248,7 +251,7 @@ def test_a_key_keeps_its_names_whatever_column_is_added() -> None:
 
 
 def test_schema_text_is_stable() -> None:
-    assert envelope.schema_text(key_schema(ORDERS, "my-cdc")) == (
+    assert envelope.schema_text(key_schema(ORDERS, "my-cdc", EXACT)) == (
         '{"type":"record","name":"Key","namespace":"my_x002D_cdc.shop.orders","fields":['
         '{"name":"shop","type":"string","cqlType":"text"},{"name":"day","type":"int","cqlType":"int"},'
         '{"name":"line","type":"int","cqlType":"int"}]}'
@@ -271,10 +274,12 @@ def test_partition_key_of_several_columns(first: bytes, second: bytes) -> None:
 def test_confluents_own_deserializer_reads_both() -> None:
     registry = SchemaRegistryClient.new_client({"url": "mock://"})
     key_id, value_id = (
-        registry.register_schema(f"orders-{which}", Schema(envelope.schema_text(make(WITH_STATIC, "cdc")), "AVRO"))
+        registry.register_schema(
+            f"orders-{which}", Schema(envelope.schema_text(make(WITH_STATIC, "cdc", EXACT)), "AVRO")
+        )
         for which, make in (("key", key_schema), ("value", value_schema))
     )
-    key, value = message(ChangeEncoder(WITH_STATIC, "cdc", key_id, value_id), CREATED)
+    key, value = message(ChangeEncoder(WITH_STATIC, "cdc", key_id, value_id, forms=EXACT), CREATED)
     deserialize = AvroDeserializer(registry)
     context = SerializationContext("cdc.shop.orders", MessageField.VALUE)
     assert deserialize(key, context) == {"shop": "s1", "day": 5, "line": 1}
@@ -335,5 +340,5 @@ def test_columns_may_have_the_names_of_the_envelopes_fields_and_of_each_other_bu
 
 
 def row_fields(table: TableMetadata) -> list[dict[str, Any]]:
-    fields: list[dict[str, Any]] = value_schema(table, "cdc")["fields"][0]["type"][1]["fields"]
+    fields: list[dict[str, Any]] = value_schema(table, "cdc", EXACT)["fields"][0]["type"][1]["fields"]
     return fields

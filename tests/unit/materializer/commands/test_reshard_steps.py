@@ -16,6 +16,7 @@ from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, L
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import wire
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import value_schema
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.messages.topics import partition_for
@@ -52,7 +53,7 @@ IN_TASKS = (
 )
 KEYS = 20
 TOPIC = "cdc.raw.shop.orders"
-VALUE = value_schema(TABLE, "cdc")
+VALUE = value_schema(TABLE, "cdc", EXACT)
 
 
 class DistantTasks:
@@ -112,7 +113,9 @@ class Run:
     def plan(self) -> BatchPlan:
         key = message_key(TABLE)
         schema = TableSchema(key[:16], key[16:], to_json(TABLE))
-        topic = TopicPlan(self.partitions, (schema,), (ChangeTopic("cdc.shop.orders", 1, 1, 2),), topic_id="id")
+        topic = TopicPlan(
+            self.partitions, (schema,), (ChangeTopic("cdc.shop.orders", 1, 1, 2),), topic_id="id", forms=EXACT
+        )
         return BatchPlan({TOPIC: topic}, KafkaSettings(), self._settings)
 
     def write(self, count: int, place_by: int) -> None:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import ChangeEncoder
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.settings import FoldSettings
@@ -36,7 +37,7 @@ def check_any_message(seed: int) -> None:
     rng = random.Random(seed)
     odd = OddTable(rng)
     catalog, state = catalog_of(odd.table), MemoryState()
-    encoder = ChangeEncoder(odd.table, "cdc", 1, 2)
+    encoder = ChangeEncoder(odd.table, "cdc", 1, 2, forms=EXACT)
     fold_settings = FoldSettings(
         reorder_ms=rng.choice((0, 3000)),
         purge_margin_seconds=0,

@@ -59,7 +59,7 @@ class RawPartition:
     def receive(self, host: int, sent: Sent[int], ms: int) -> None:
         raw = message(host, sent)
         if sent.entry is None:
-            self.truncations.follow([Arrival(RECORD, raw, ms)], ms)
+            self.truncations.stop_waiting([Arrival(RECORD, raw, ms)], ms)
         elif sent.kind is None:
             if not self.truncations.leaves_out(raw, ms):
                 self.merged.add((host, sent.entry.position))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.tables import request_from_json, requested_table
 from cdc_common.settings import KafkaSettings
 from materializer.job.snapshot_requests import RETRY_SECONDS, WAIT_SECONDS, SnapshotRequests
@@ -39,7 +40,7 @@ class Scene:
         self.requests = SnapshotRequests(KafkaSettings(topic_prefix="cdc"), self.send, lambda: self.now)
         schemas = tuple(TableSchema(each, bytes(16), b"") for each in (FORMER, TABLE))
         settings = Settings()
-        topics = {TOPIC: TopicPlan(2, schemas, (None, None))}
+        topics = {TOPIC: TopicPlan(2, schemas, (None, None), forms=EXACT)}
         self.plan = BatchPlan(topics, settings.kafka, settings.materializer)
 
     def send(self, _settings: KafkaSettings, messages: Iterable[Message]) -> None:

@@ -16,6 +16,7 @@ from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.clients.registry.views import Registration
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.tables import message_key, to_json
 from cdc_common.settings import RegistrySettings
 from materializer.planning.assigned_topics import AssignedTopics
@@ -58,7 +59,7 @@ class Job:
         return AssignedTopics(self.prefix, asked, RegistryClient(self.settings), cache, lambda _topic: 3)
 
     def found(self, *tables: TableMetadata) -> list[ChangeTopic | None]:
-        return list(self.finder().find_or_create(schemas(*tables)))
+        return list(self.finder().find_or_create(schemas(*tables), EXACT))
 
     def topics(self, *tables: TableMetadata) -> list[str | None]:
         return [None if each is None else each.name for each in self.found(*tables)]
@@ -120,7 +121,8 @@ def test_a_job_that_named_its_topics_itself_keeps_them(job: Job, registry: Regis
     with RegistryClient(job.settings) as client:
         before = ChangeTopics(job.prefix, client, lambda _topic: 3)
         own = [
-            before.find_or_create(schemas(*tables)) for tables in ((TABLE,), (TABLE, WIDER), (TABLE, WIDER, RENAMED))
+            before.find_or_create(schemas(*tables), EXACT)
+            for tables in ((TABLE,), (TABLE, WIDER), (TABLE, WIDER, RENAMED))
         ]
     assert tuple(job.found(TABLE, WIDER)) == own[1]
     assert tuple(job.found(TABLE, WIDER, RENAMED)) == own[2]
@@ -209,7 +211,7 @@ def test_a_topic_that_is_not_the_tables_is_refused(tmp_path: Path) -> None:
 
     finder = Job("http://127.0.0.1:1", "cdc", tmp_path).finder(Wrong())
     with pytest.raises(CdcError, match=r"cdc\.shop\.others"):
-        finder.find_or_create(schemas(TABLE))
+        finder.find_or_create(schemas(TABLE), EXACT)
 
 
 def test_a_stored_answer_that_is_damaged_is_named(tmp_path: Path) -> None:

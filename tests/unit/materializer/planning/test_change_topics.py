@@ -8,6 +8,7 @@ from uuid import UUID
 
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata
 from cassandra_storage.formats.types.marshal import NativeType, UserType
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.tables import message_key, to_json
 from materializer.planning.change_topics import ChangeTopics
 from materializer.planning.known_subjects import KnownSubjects
@@ -28,7 +29,7 @@ WIDER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT,
 def topics(registry: MemoryRegistry, *tables: TableMetadata) -> list[str | None]:
     """The change topic of each schema, as a driver finds it that has just started."""
     schemas = [TableSchema(*split(message_key(table)), to_json(table)) for table in tables]
-    found = ChangeTopics("cdc", registry, lambda _topic: 3).find_or_create(schemas)
+    found = ChangeTopics("cdc", registry, lambda _topic: 3).find_or_create(schemas, EXACT)
     return [None if each is None else each.name for each in found]
 
 
@@ -178,6 +179,6 @@ def find_each(registry: MemoryRegistry, tables: Sequence[TableMetadata]) -> list
     for table in tables:
         schemas = known.setdefault(table.name, [])
         schemas.append(TableSchema(*split(message_key(table)), to_json(table)))
-        newest = finder.find_or_create(schemas)[-1]
+        newest = finder.find_or_create(schemas, EXACT)[-1]
         found.append(None if newest is None else newest.name)
     return found

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import raw, watermarks
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.watermarks import TableWatermark, Watermark
 from materializer.planning.plan import TableSchema, TopicPlan
 from materializer.records import RawPartition, RawRecord
@@ -32,7 +33,7 @@ TOPIC = "cdc.raw.ks.t"
 PARTITIONS = [RawPartition(TOPIC, number) for number in range(3)]
 A, B, C = PARTITIONS
 TABLE = bytes(15) + b"t"
-PLANS = {TOPIC: TopicPlan(3, (TableSchema(TABLE, bytes(16), b"{}"),), (None,))}
+PLANS = {TOPIC: TopicPlan(3, (TableSchema(TABLE, bytes(16), b"{}"),), (None,), forms=EXACT)}
 KNOWN = frozenset(crc32(bytes([host]) * 16) for host in range(4))
 RESTING = Rest(None, None, KNOWN, 0)
 MUTANTS = [

@@ -7,6 +7,7 @@ import pickle
 import pytest
 from pydantic import SecretStr
 
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.settings import KafkaSettings
 from materializer.planning.plan import TableSchema, TopicPlan
 from materializer.settings import Settings
@@ -20,7 +21,7 @@ SECRET = "the-password"
 def plan() -> BatchPlan:
     settings = Settings()
     kafka = KafkaSettings(sasl_password=SecretStr(SECRET))
-    topic = TopicPlan(1, (TableSchema(b"i" * 16, b"d" * 16, b"{}"),), (None,))
+    topic = TopicPlan(1, (TableSchema(b"i" * 16, b"d" * 16, b"{}"),), (None,), forms=EXACT)
     return BatchPlan({"t": topic}, kafka, settings.materializer)
 
 

@@ -25,6 +25,7 @@ from cassandra_storage.formats.types.marshal import (
     UserType,
 )
 from cdc_common.messages.avro.cql_types import AvroTypes
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import key_schema, value_schema
 from cdc_common.messages.errors import MessageError
 from tests.support.cdc_common.messages.cql_values import NATIVE, values
@@ -57,7 +58,7 @@ def read(schema: Any, data: bytes) -> Any:  # noqa: ANN401  any value
 @given(data=st.data())
 def test_native_types_keep_every_value(name: str, data: st.DataObject) -> None:
     serialized, expected = data.draw(NATIVE[name])
-    avro_type = AvroTypes("t").column("c", NativeType(name))
+    avro_type = AvroTypes("t", EXACT).column("c", NativeType(name))
     assert read(avro_type.schema, avro_type.encode(serialized)) == expected
 
 
@@ -70,7 +71,7 @@ def test_all_types_keep_every_value(cql_type: CqlType, data: st.DataObject) -> N
 
 def _avro_type(cql_type: CqlType) -> Any:  # noqa: ANN401  an AvroType, or none
     try:
-        return AvroTypes("t").column("c", cql_type)
+        return AvroTypes("t", EXACT).column("c", cql_type)
     except MessageError as error:
         assume("two user types" not in error.reason)
         raise
@@ -78,7 +79,7 @@ def _avro_type(cql_type: CqlType) -> Any:  # noqa: ANN401  an AvroType, or none
 
 @pytest.mark.parametrize(("name", "bits"), [("float", "ffc00001"), ("double", "7ff8000000000001")])
 def test_a_nan_keeps_its_bits(name: str, bits: str) -> None:
-    assert AvroTypes("t").column("c", NativeType(name)).encode(bytes.fromhex(bits)) == bytes.fromhex(bits)[::-1]
+    assert AvroTypes("t", EXACT).column("c", NativeType(name)).encode(bytes.fromhex(bits)) == bytes.fromhex(bits)[::-1]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_a_nan_keeps_its_bits(name: str, bits: str) -> None:
 )
 def test_fastavro_cannot_convert_dates_outside_pythons_years(name: str, number: int, size: int) -> None:
     """The bytes are right (the tests above): readers that convert to Python's types have to leave that out."""
-    avro_type = AvroTypes("t").column("c", NativeType(name))
+    avro_type = AvroTypes("t", EXACT).column("c", NativeType(name))
     data = avro_type.encode(number.to_bytes(size, "big"))
     with pytest.raises((OverflowError, ValueError)):
         schemaless_reader(BytesIO(data), avro_type.schema, None)
@@ -99,7 +100,7 @@ def test_fastavro_cannot_convert_dates_outside_pythons_years(name: str, number: 
 def test_schemas_are_valid(table: TableMetadata) -> None:
     for make in (key_schema, value_schema):
         try:
-            schema = make(table, "cdc")
+            schema = make(table, "cdc", EXACT)
         except MessageError as error:
             assume("two user types" not in error.reason)
             raise
@@ -108,7 +109,7 @@ def test_schemas_are_valid(table: TableMetadata) -> None:
 
 
 def test_a_record_used_twice_is_defined_once() -> None:
-    types = AvroTypes("t")
+    types = AvroTypes("t", EXACT)
     first, second = types.column("a", ADDRESS), types.column("b", ListType(ADDRESS, is_multi_cell=True))
     assert isinstance(first.schema, dict)
     assert first.schema["namespace"] == "t.types"
@@ -119,7 +120,7 @@ def test_a_record_used_twice_is_defined_once() -> None:
 
 def test_names_come_from_the_place() -> None:
     pair = TupleType((INT, MapType(INT, TupleType((TEXT,)), is_multi_cell=False)))
-    schema = AvroTypes("cdc.shop.orders").column("pairs", ListType(pair, is_multi_cell=True)).schema
+    schema = AvroTypes("cdc.shop.orders", EXACT).column("pairs", ListType(pair, is_multi_cell=True)).schema
     assert isinstance(schema, dict)
     of = schema["items"]
     entry = of["fields"][1]["type"][1]["items"]
@@ -129,7 +130,7 @@ def test_names_come_from_the_place() -> None:
 
 
 def test_user_types_of_one_name_that_differ() -> None:
-    types = AvroTypes("t")
+    types = AvroTypes("t", EXACT)
     types.column("a", ADDRESS)
     with pytest.raises(MessageError, match="two user types address"):
         types.column("b", replace(ADDRESS, field_types=(TEXT, TEXT)))
@@ -137,22 +138,22 @@ def test_user_types_of_one_name_that_differ() -> None:
 
 def test_fields_of_a_user_type_that_this_schema_does_not_have() -> None:
     with pytest.raises(MessageError, match="field 2 of a user type that has 2"):
-        AvroTypes("t").column("a", ADDRESS).encode(((struct.pack(">H", 2), b"x"),))
+        AvroTypes("t", EXACT).column("a", ADDRESS).encode(((struct.pack(">H", 2), b"x"),))
 
 
 def test_custom_types_are_bytes() -> None:
-    avro_type = AvroTypes("t").column("a", CustomType("org.example.X"))
+    avro_type = AvroTypes("t", EXACT).column("a", CustomType("org.example.X"))
     assert avro_type.schema == {"type": "bytes", "cqlType": "'org.example.X'"}
 
 
 def test_an_unknown_native_type() -> None:
     with pytest.raises(MessageError, match="CQL type money"):
-        AvroTypes("t").column("a", NativeType("money"))
+        AvroTypes("t", EXACT).column("a", NativeType("money"))
 
 
 def _reads(reader: TableMetadata, writer: TableMetadata) -> SchemaCompatibilityType:
     checker: Any = ReaderWriterCompatibilityChecker  # its annotations do not fit its own use
-    schemas = [avro.schema.parse(json.dumps(value_schema(table, "cdc"))) for table in (reader, writer)]
+    schemas = [avro.schema.parse(json.dumps(value_schema(table, "cdc", EXACT))) for table in (reader, writer)]
     compatibility: SchemaCompatibilityType = checker().get_compatibility(*schemas).compatibility
     return compatibility
 
@@ -170,7 +171,7 @@ def test_adding_a_column_is_backward_compatible(cql_type: CqlType, name: str, is
         newer = replace(older, regular_columns=(column, *older.regular_columns))
     assert _reads(newer, older) is SchemaCompatibilityType.compatible
     assert _reads(older, newer) is SchemaCompatibilityType.compatible
-    assert key_schema(newer, "cdc") == key_schema(older, "cdc")
+    assert key_schema(newer, "cdc", EXACT) == key_schema(older, "cdc", EXACT)
 
 
 def test_adding_a_field_to_a_user_type_is_backward_compatible() -> None:

@@ -22,6 +22,7 @@ from cassandra_storage.formats.types.marshal import (
     VectorType,
 )
 from cdc_common.messages.avro.distinct_keys import distinct_check
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.changes import RowChange, Source
 from cdc_common.messages.envelope import ChangeEncoder
 from tests.support.materializer.raw_builder import TABLE, int_bytes
@@ -70,7 +71,7 @@ def key_of(cql_type: CqlType, value: bytes, kind: ColumnKind = ColumnKind.PARTIT
         table, keys = replace(table, partition_key=(column,)), (value, (int_bytes(1),))
     else:
         table, keys = replace(table, clustering=(column,)), (int_bytes(1), (value,))
-    encoded = ChangeEncoder(table, "cdc", 1, 2).encode(
+    encoded = ChangeEncoder(table, "cdc", 1, 2, forms=EXACT).encode(
         RowChange(*keys, "c", None, {}, 1, Source(1, b"h" * 16, "CommitLog-7-1.log", 1))
     )
     return None if encoded is None else encoded[0]
@@ -92,8 +93,8 @@ def test_all_forms_of_a_clustering_are_one_row() -> None:
     [NativeType("decimal"), NativeType("varint"), NativeType("inet"), NativeType("float"), NativeType("blob"), TEXT],
 )
 def test_other_types_need_no_check(cql_type: CqlType) -> None:
-    assert distinct_check(cql_type) is None
-    assert distinct_check(ListType(cql_type, is_multi_cell=False)) is None
+    assert distinct_check(cql_type, EXACT) is None
+    assert distinct_check(ListType(cql_type, is_multi_cell=False), EXACT) is None
 
 
 DISTINCT = {

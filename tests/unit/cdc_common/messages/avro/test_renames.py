@@ -11,12 +11,13 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.formats.types.marshal import ListType, NativeType, UserType
 from cdc_common.messages.avro.renames import is_misread, with_aliases
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import value_schema
 from tests.support.materializer.raw_builder import TABLE
 
 
 def schema(*names: str) -> dict[str, Any]:
-    return value_schema(table(*names), "cdc")
+    return value_schema(table(*names), "cdc", EXACT)
 
 
 def table(*names: str) -> TableMetadata:
@@ -73,6 +74,6 @@ def test_a_name_that_another_field_had_is_misread() -> None:
 
 def test_the_row_of_a_table_called_types_is_no_user_type() -> None:
     before = replace(table("a", "b"), name="types")
-    dropped = value_schema(replace(before, regular_columns=before.regular_columns[1:]), "cdc")
-    assert with_aliases(dropped, [value_schema(before, "cdc")]) == dropped
-    assert not is_misread(dropped, value_schema(before, "cdc"))
+    dropped = value_schema(replace(before, regular_columns=before.regular_columns[1:]), "cdc", EXACT)
+    assert with_aliases(dropped, [value_schema(before, "cdc", EXACT)]) == dropped
+    assert not is_misread(dropped, value_schema(before, "cdc", EXACT))

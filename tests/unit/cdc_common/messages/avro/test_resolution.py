@@ -10,6 +10,7 @@ import pytest
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.formats.types.marshal import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType
 from cdc_common.messages.avro.resolution import can_read
+from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import value_schema
 from schematizer.avro_schemas.compatibility import Level, conflicts
 from schematizer.avro_schemas.parsing import parse
@@ -46,13 +47,13 @@ def table(of: CqlType | None) -> TableMetadata:
 
 @pytest.mark.parametrize("names", list(product(TYPES, TYPES)), ids=" reads ".join)
 def test_it_is_as_apache_avro_says(names: tuple[str, str]) -> None:
-    reader, writer = (value_schema(table(TYPES[name]), "cdc") for name in names)
+    reader, writer = (value_schema(table(TYPES[name]), "cdc", EXACT) for name in names)
     said = conflicts(Level.BACKWARD, parse(json.dumps(reader)), [(1, parse(json.dumps(writer)))])
     assert can_read(reader, writer) == (not said)
 
 
 def test_some_read_and_some_do_not() -> None:
-    schemas = {name: value_schema(table(of), "cdc") for name, of in TYPES.items()}
+    schemas = {name: value_schema(table(of), "cdc", EXACT) for name, of in TYPES.items()}
     assert all(can_read(schemas[name], schemas[name]) for name in TYPES)
     assert can_read(schemas["bigint"], schemas["int"])
     assert not can_read(schemas["int"], schemas["bigint"])
