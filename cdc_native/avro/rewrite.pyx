@@ -1,6 +1,6 @@
 """Where the fields of each message lie, and messages put together from them: project and patch.
 
-Python oracle: transformer.rewrite.
+Python oracle: transformer.steps.rewrite.
 """
 from cpython.buffer cimport Py_buffer, PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE

@@ -22,8 +22,8 @@ from tests.support.cdc_native.envelopes import ENVELOPE, envelope
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import KEY, TOPIC
-from transformer.job.routes import Routes
 from transformer.records import Stream
+from transformer.routing.routes import Routes
 
 if TYPE_CHECKING:
     from materializer.records import RawPartition
@@ -65,7 +65,7 @@ class Stage:
         return partitions
 
     def measure(self, *, is_native: bool) -> float:
-        with patch("transformer.job.routes.IS_NATIVE", new=is_native):
+        with patch("transformer.routing.routes.IS_NATIVE", new=is_native):
             rounds = [self._seconds(is_native=is_native) for _ in range(ROUNDS)]
         return statistics.median(rounds)
 

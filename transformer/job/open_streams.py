@@ -16,20 +16,20 @@ from stream_runtime.kafka import PRODUCER_DEFAULTS, Topics, read_partition
 from stream_runtime.kafka.commits import KafkaCommits
 from stream_runtime.kafka.source_check import check_sources
 from stream_runtime.kafka.source_reader import SourceReader
-from transformer.catalogue import open_catalogue
 from transformer.definition import Transformer
 from transformer.faults import STREAM_FAULTS, published_already
-from transformer.job.routes import Routes
 from transformer.records import Stream
+from transformer.routing.catalogue import open_catalogue
+from transformer.routing.routes import Routes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from stream_runtime.kafka.source_reader import Read
     from stream_runtime.records import Share, SourcePartition, SourceRecord, TopicShape
-    from transformer.catalogue import Catalogue
-    from transformer.job.routes import MakeTopic
     from transformer.records import Definitions, TransformPlan
+    from transformer.routing.catalogue import Catalogue
+    from transformer.routing.routes import MakeTopic
 
 from stream_runtime.exactly_once.stateless_task import Transformed
 

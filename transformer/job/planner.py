@@ -11,19 +11,19 @@ import structlog
 from cdc_common.errors.codes import CdcError, Code
 from stream_runtime.errors import trace_of, unexpected
 from stream_runtime.kafka import Topics
-from transformer.derive import Source, derive
 from transformer.errors import StepError
 from transformer.faults import STREAM_FAULTS, step_does_not_fit
 from transformer.job.worker_loop import TransformTask
 from transformer.records import Stream, TransformPlan, stream_name, stream_share
+from transformer.steps.derive import Source, derive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from stream_runtime.records import Share, TopicShape
-    from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
     from transformer.records import Definitions
+    from transformer.routing.catalogue import Catalogue
 
 _logger = structlog.get_logger(__name__)
 _LOOK_SECONDS = 5.0  # between two looks at the registry

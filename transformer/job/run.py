@@ -13,13 +13,13 @@ from stream_runtime.driver.operations import job_operations
 from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
 from stream_runtime.kafka import Topics
-from transformer.catalogue import open_catalogue
 from transformer.definition_file import load_transformers
 from transformer.faults import STREAM_FAULTS
 from transformer.job.lag import UnreadMessages
 from transformer.job.planner import StreamPlanner
 from transformer.job.status import TransformStatus
 from transformer.records import Definitions
+from transformer.routing.catalogue import open_catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path

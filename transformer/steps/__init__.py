@@ -1,1 +1,1 @@
-"""The steps of a transformer: each changes columns of a record."""
+"""The steps of a transformer: each changes columns of a record. `derive` compiles them for one pair of schemas."""

@@ -15,8 +15,8 @@ from cdc_common.errors.codes import Code
 from tests.support.transformer.local_job import LocalJob
 from tests.support.transformer.orders import with_column
 from tests.support.transformer.scene import BAD_STATUS, PARTITIONS, SECOND_STEPS, STEPS, Keyed, Scene
-from transformer.confluent import ConfluentCatalogue
 from transformer.job import open_streams
+from transformer.routing.confluent import ConfluentCatalogue
 
 if TYPE_CHECKING:
     from cdc_common.settings import RegistrySettings

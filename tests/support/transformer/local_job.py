@@ -11,10 +11,10 @@ from cdc_common.clients.group_offsets import CommittedOffsets
 from materializer.records import RawPartition
 from stream_runtime.kafka.clients import TIMEOUT
 from stream_runtime.worker.task import Assignment
-from transformer.catalogue import open_catalogue
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
 from transformer.job.worker_loop import TransformLoop
+from transformer.routing.catalogue import open_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from cdc_common.errors.codes import CdcError, Code
 from tests.support.transformer.orders import ENVELOPE, KEY, TOPIC
-from transformer.registered import Newest, Registered
+from transformer.routing.registered import Newest, Registered
 
 if TYPE_CHECKING:
     from transformer.definition import Place, Transformer
-    from transformer.derive import Derived
-    from transformer.registered import Part
+    from transformer.routing.registered import Part
+    from transformer.steps.derive import Derived
 
 KEY_ID, VALUE_ID = 1, 2
 

@@ -16,10 +16,10 @@ from stream_runtime.kafka.clients import TIMEOUT
 from stream_runtime.worker.task import Assignment
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.transformer.scene import PARTITIONS, Scene
-from transformer.catalogue import open_catalogue
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
 from transformer.job.worker_loop import TransformLoop
+from transformer.routing.catalogue import open_catalogue
 
 if TYPE_CHECKING:
     from stream_runtime.records import Share

@@ -12,8 +12,8 @@ import pytest
 from cdc_common.messages.avro.encoding import encode_bytes
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, ROW, TOPIC, decode, encode, envelope
-from transformer.derive import Derived, Source, derive
 from transformer.errors import StepError, TransformError
+from transformer.steps.derive import Derived, Source, derive
 
 STEPS = """
 [[transformer.step]]

@@ -18,9 +18,9 @@ from cdc_common.messages.avro.encoding import encode_long, encode_string
 from cdc_common.messages.avro.schemas import from_tree, to_tree
 from tests.support.transformer.orders import decode, encode
 from transformer.definition import EnumStep, FlagsStep, MaskStep, Transformer
-from transformer.derive import Derived, Source, derive
 from transformer.errors import TransformError
-from transformer.rewrite import IS_NATIVE
+from transformer.steps.derive import Derived, Source, derive
+from transformer.steps.rewrite import IS_NATIVE
 
 if IS_NATIVE:
     from cdc_native.avro.messages import AvroError, Messages

@@ -15,17 +15,17 @@ from stream_runtime.records import SourceRecord, TopicShape
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, TOPIC, encode, envelope
-from transformer.job.routes import Routes
 from transformer.records import Stream
-from transformer.rewrite import IS_NATIVE
+from transformer.routing.routes import Routes
+from transformer.steps.rewrite import IS_NATIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stream_runtime.exactly_once.stateless_task import Transformed
     from transformer.definition import Transformer
-    from transformer.derive import Derived
-    from transformer.registered import Part, Registered
+    from transformer.routing.registered import Part, Registered
+    from transformer.steps.derive import Derived
 
 STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'
 VALUE = wire.header(VALUE_ID) + encode(ENVELOPE, envelope(None, ORDER, "c"))
@@ -171,7 +171,7 @@ def both(scene_of: Callable[[], Scene], records: Sequence[SourceRecord]) -> tupl
     """Transform a chunk by the native core and, in another process, by Python code."""
     together, alone = scene_of(), scene_of()
     made = together.routes.transform_chunk(records, 2, together.checked.append)
-    with patch("transformer.job.routes.IS_NATIVE", new=False):
+    with patch("transformer.routing.routes.IS_NATIVE", new=False):
         expected = alone.routes.transform_chunk(records, 2, alone.checked.append)
     assert list(made.messages) == list(expected.messages)
     assert [each.value_schema for each in together.catalogue.registered] == [
@@ -242,7 +242,7 @@ def test_a_chunk_of_several_schemas_keeps_the_order() -> None:
 
 def test_the_routes_that_are_kept_are_bounded() -> None:
     scene = many_schemas()
-    with patch("transformer.job.routes.MOST_ROUTES", new=5):
+    with patch("transformer.routing.routes.MOST_ROUTES", new=5):
         for number in range(1000, 1020):
             record = SourceRecord(ID, wire.header(number) + VALUE[wire.HEADER_SIZE :], 0)
             scene.routes.transform(record, 2, scene.checked.append)

@@ -12,20 +12,20 @@ from stream_runtime.exactly_once.stateless_task import Transformed
 from stream_runtime.fault_points import StatelessPoint, reach
 from stream_runtime.records import Message, SourcePartition
 from stream_runtime.source_batch import MessageGroup, MessageGroups, SourceBatch
-from transformer.derive import Source, Transform, derive
 from transformer.errors import StepError, TransformError
 from transformer.faults import message_refused, step_does_not_fit, target_partitions
-from transformer.rewrite import IS_NATIVE, REFUSALS
+from transformer.steps.derive import Source, Transform, derive
+from transformer.steps.rewrite import IS_NATIVE, REFUSALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdc_native.avro.rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from stream_runtime.records import SourceRecord
-    from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
     from transformer.records import Stream
-    from transformer.registered import Part
+    from transformer.routing.catalogue import Catalogue
+    from transformer.routing.registered import Part
 
 if IS_NATIVE:
     from cdc_native.avro.messages import Messages

@@ -12,8 +12,8 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import RegistrySettings
-from transformer.catalogue import open_catalogue
-from transformer.confluent import ConfluentCatalogue
+from transformer.routing.catalogue import open_catalogue
+from transformer.routing.confluent import ConfluentCatalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

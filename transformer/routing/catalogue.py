@@ -10,13 +10,13 @@ from cdc_common.clients.registry.errors import RegistryRequestError
 from cdc_common.clients.registry.kinds import Status
 from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.errors.codes import CdcError
-from transformer.confluent import ConfluentCatalogue
-from transformer.registered import Newest, Part, Registered
+from transformer.routing.confluent import ConfluentCatalogue
+from transformer.routing.registered import Newest, Part, Registered
 
 if TYPE_CHECKING:
     from cdc_common.settings import RegistrySettings
     from transformer.definition import Place, Transformer
-    from transformer.derive import Derived
+    from transformer.steps.derive import Derived
 
 _CACHE_SECONDS = 5.0
 

@@ -14,9 +14,9 @@ from cdc_common.messages.avro.names import namespace
 from cdc_common.messages.avro.schemas import definition, from_tree, references, to_tree
 from cdc_common.messages.avro.skipping import read_long, skipper
 from transformer.errors import StepError, TransformError
-from transformer.rewrite import rewrite_of
 from transformer.steps.apply import apply_steps
 from transformer.steps.columns import Context
+from transformer.steps.rewrite import rewrite_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from cdc_common.messages.avro.schemas import Named, Tree
     from cdc_native.avro.rewrite import Rewrite  # noqa: TC004 - the core may be missing
     from transformer.definition import Transformer
-    from transformer.rewrite import Run
     from transformer.steps.columns import Record
+    from transformer.steps.rewrite import Run
 
 Transform: TypeAlias = Callable[[bytes], bytes]
 """Converts an Avro binary of the source to one of the target. TransformError."""

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from cdc_common.clients.registry.errors import IncompatibleSchemaError
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages.topics import versions
-from transformer.derive import SOURCE_TOPIC
-from transformer.registered import Newest, Part, Registered
+from transformer.routing.registered import Newest, Part, Registered
+from transformer.steps.derive import SOURCE_TOPIC
 
 if TYPE_CHECKING:
     from cdc_common.clients.registry.confluent import RegistryClient
     from transformer.definition import Place, Transformer
-    from transformer.derive import Derived
+    from transformer.steps.derive import Derived
 
 
 class ConfluentCatalogue:
-    """transformer.catalogue.Catalogue. A target's topic is the first version whose schemas the registry accepts, and
+    """transformer.routing.catalogue.Catalogue. A target's topic is the first version whose schemas the registry accepts, and
     that was made from the same topic.
     """
 
