@@ -7,6 +7,7 @@ only this workload has; and the loss of a message, which the fold cannot have by
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING
@@ -16,8 +17,8 @@ from cassandra_storage.formats.rows.readings import Readings
 from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
-from materializer.fold.schema_in_force import SchemaInForce
 from materializer.job.planner import Planner
+from materializer.planning import change_topics
 from materializer.processing.raw_processor import RawProcessor
 from materializer.rows.catalog import TableCatalog
 from materializer.rows.published import NO_TOPICS
@@ -72,9 +73,9 @@ IN_BACKLOGS = (
     ),
     Mutant(
         "schemas between the first and the newest are skipped",
-        SchemaInForce._advanced,
-        "_Written(record, message, self._known).under(candidates)",
-        "self._known.newest[table_id]",
+        change_topics.new_schemas,
+        "if place in newest.values() or (place > last_known and (times[place] > 0 or not has_times))",
+        "if place in newest.values()",
     ),
 )
 # 3.11 alone drops columns of a non-frozen user type, and remembers them as tuples.
@@ -143,6 +144,19 @@ def start_with(stack: Stack, name: str, reorder_seconds: float = 0.0) -> Program
     program.environment |= {VARIABLE: name, "CDC_NATIVE": "0"}  # defects are in Python code, which the core replaces
     program.start()
     return program
+
+
+@contextmanager
+def running_with(stack: Stack, name: str, reorder_seconds: float) -> Iterator[Program]:
+    """The program that has the defect; afterwards the one without it runs again."""
+    program = stack.publishers[0] if name in PUBLISHERS else stack.materializer
+    whole = program.arguments, dict(program.environment), dict(program.settings)
+    try:
+        yield start_with(stack, name, reorder_seconds)
+    finally:
+        program.stop()
+        program.arguments, program.environment, program.settings = whole
+        program.start()
 
 
 class MutantPlanner(Planner):

@@ -14,13 +14,24 @@ from cdc_common.program.cli import reported_errors
 from dev.verify.model.__main__ import BACKLOGS_SHARE, EVENTS_SHARE, REORDER_SECONDS, every_event, stack_for
 from dev.verify.model.backlog_check import Stopped, check_backlogs
 from dev.verify.model.check import check
-from dev.verify.model.mutants import BACKLOGS, BAD_TABLES, NAMES, REORDERING, SEEDS, SNAPSHOTS, start_with, version_for
+from dev.verify.model.mutants import (
+    BACKLOGS,
+    BAD_TABLES,
+    NAMES,
+    REORDERING,
+    SEEDS,
+    SNAPSHOTS,
+    running_with,
+    start_with,
+    version_for,
+)
 from dev.verify.model.names_check import check_names
 from dev.verify.snapshot.stale_rows import stale_row_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dev.local_stack.servers.programs import Program
     from dev.local_stack.servers.stack import Stack
     from dev.verify.model.check import Run
 
@@ -84,26 +95,26 @@ def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, st
     """Return the problems that the check finds in `checked` (seed, statements, keyspace). CdcError if the program has
     ended: that a defect must not do.
     """
-    seed, statements, keyspace = checked
     seconds = REORDER_SECONDS if name == REORDERING else 0.0
-    mutant = start_with(stack, name, seconds)
-    mutated = replace(run, reorder_seconds=seconds)
-    try:
-        if name in BACKLOGS:
-            stopped, count = Stopped(mutant), statements // BACKLOGS_SHARE
-            [found] = check_backlogs(mutated, stopped, [seed], count, stack.check, f"{keyspace}_")
-            problems = found.problems
-        elif name in BAD_TABLES:
-            problems = check_names(mutated, stack, seed, GOOD_TABLES).problems
-        else:
-            problems = check(mutated, seed, statements, keyspace).problems
-        if name == REORDERING:
-            problems += every_event(mutated, seed, statements // EVENTS_SHARE)
-    except AssertionError as error:  # of what waits until all is out
-        mutant.check()
-        problems = [str(error)]
-    mutant.stop()
-    return problems
+    with running_with(stack, name, seconds) as mutant:
+        try:
+            return check_with(stack, replace(run, reorder_seconds=seconds), name, mutant, checked)
+        except AssertionError as error:  # of what waits until all is out
+            mutant.check()
+            return [str(error)]
+
+
+def check_with(stack: Stack, run: Run, name: str, mutant: Program, checked: tuple[int, int, str]) -> list[str]:
+    """Run the check in which the defect shows. AssertionError if not all comes out."""
+    seed, statements, keyspace = checked
+    if name in BACKLOGS:
+        stopped, count = Stopped(mutant), statements // BACKLOGS_SHARE
+        [found] = check_backlogs(run, stopped, [seed], count, stack.check, f"{keyspace}_")
+        return found.problems
+    if name in BAD_TABLES:
+        return check_names(run, stack, seed, GOOD_TABLES).problems
+    problems = check(run, seed, statements, keyspace).problems
+    return problems + every_event(run, seed, statements // EVENTS_SHARE) if name == REORDERING else problems
 
 
 if __name__ == "__main__":
