@@ -80,6 +80,13 @@ CHOICES = (
         (("SEED", "--seed"), ("MINUTES", "--minutes"), ("TARGETS", "--targets"), _DEFECT[0]),
     ),
     Choice(
+        "avro",
+        "dev.verify.avro",
+        "20",
+        "The Avro engine and Java's Avro on 1,000,000 messages of random schemas, whole and damaged",
+        (("MESSAGES", "--messages"), ("SEED", "--seed")),
+    ),
+    Choice(
         "oracle",
         "dev.verify.oracle.run",
         "30",
