@@ -222,7 +222,7 @@ def _common_options() -> list[click.Parameter]:
             type=click.Path(path_type=Path),
             expose_value=False,
             callback=_store_config,
-            help="The settings file.  [default: $CDC_CONFIG, or ./cdc.toml if it exists]",
+            help="The settings file.  [default: $CDC_CONFIG, or the first of ./cdc.toml and /etc/cdc.toml that exists]",
         ),
         click.Option(
             ["--set"],
