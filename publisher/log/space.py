@@ -74,8 +74,8 @@ class SpaceWatch:
 
     def update(self, now: float, sizes: Mapping[int, int], *, is_waiting: bool = False) -> Space:
         """`sizes`: of the segments that are present, by id. Those present at the first update do not count as arrivals.
-        The forecast ignores space freed before the publisher started waiting. While the folder has no more than the
-        segments that Cassandra writes, the publisher keeps up: after a load has ended, arrivals are counted for longer
+        The forecast ignores space freed before the publisher started waiting. While the folder has at most the segments
+        that Cassandra writes, the publisher keeps up: after a load has ended, arrivals are counted for longer
         than departures.
         """
         if is_waiting and not self._is_waiting:
