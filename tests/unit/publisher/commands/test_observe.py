@@ -1,4 +1,4 @@
-"""What `observe` prints: totals, and the rate since the last report."""
+"""`observe` prints totals, and the rate since the last report."""
 
 from __future__ import annotations
 
