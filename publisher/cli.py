@@ -150,6 +150,8 @@ def replay_quarantine(settings: Settings, schema_file: Path | None) -> None:
     """Sends the mutations that can now be decoded.
 
     They are sent as if they came from the log. The publisher may keep running.
+
+    Exit status: 4 if a mutation stays in quarantine.
     """
     from publisher.commands.quarantine import replay_mutations  # noqa: PLC0415 - as above
 
@@ -172,8 +174,8 @@ def discard_quarantine(settings: Settings, place: str) -> None:
 def observe(settings: Settings, seconds: float | None) -> None:
     """Reads the log without sending anything.
 
-    It counts what would be sent for each table, and forecasts when cdc_raw will be full. It deletes and stores nothing,
-    and needs no Kafka.
+    Every 10 s and at its end it prints the rows that would be sent of each table: those in cdc_raw in all, and the rate
+    since the last report. It forecasts when cdc_raw will be full. It deletes and stores nothing, and needs no Kafka.
 
     Example: cassandra-publisher observe --seconds 60
     """

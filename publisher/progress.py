@@ -22,6 +22,7 @@ PROGRESS_SECONDS = 30.0
 STALL_SECONDS = 10.0
 WARNING_SECONDS = 10.0
 PROBLEM_SECONDS = 2.0  # retries come more often than this
+SILENCE_SECONDS = 1.0  # most answers come at once
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +56,8 @@ class Progress:
         self._warned_at: dict[str, float] = {}
         self._problem = ""
         self._problem_until = -inf
+        self._silence = ""
+        self._silence_until = -inf
         self.mutations = 0
         self.native_mutations = 0
         self.messages = 0
@@ -121,6 +124,14 @@ class Progress:
         self._problem = f"{error.code.text} {error.problem}"
         self._problem_until = now + lasts
 
+    def note_silence(self, now: float, since: float) -> None:
+        """A call to Kafka has had no answer since then. The status shows it after SILENCE_SECONDS, unless it shows a
+        reported problem.
+        """
+        if now - since >= SILENCE_SECONDS and now >= self._problem_until:
+            self._silence = f"Kafka has not answered for {now - since:.0f} s"
+            self._silence_until = now + SILENCE_SECONDS
+
     def clear_problem(self) -> None:
         """The reported problem is solved."""
         self._problem_until = -inf
@@ -129,4 +140,6 @@ class Progress:
         """The reason why the publisher waits now; empty if it does not wait."""
         if now < self._problem_until:
             return self._problem
+        if now < self._silence_until:
+            return self._silence
         return self._stall.text(now) if now - self._stall.since >= STALL_SECONDS else ""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _SEND_EVERY = 1.0  # seconds
 _FLUSH_EVERY = 60.0
 _LONGEST_WAIT = 60.0
+_STOP_SECONDS = 2.0
 
 
 class Housekeeping:
@@ -44,9 +45,11 @@ class Housekeeping:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop.set()
-        self._thread.join()
+        self._thread.join(_STOP_SECONDS)
+        if self._thread.is_alive():  # it waits for Kafka: what it sends stays in the database until Kafka has it
+            self._log.info("registrations that Kafka has not acknowledged are sent after the next start")
         self._flush()
-        if self._topic is not None:
+        if self._topic is not None and not self._thread.is_alive():
             self._topic.close()
 
     def _run(self) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from schematizer.security.tls import ServerCertificate
     from schematizer.settings import SchematizerSettings, Settings
 
-_STOP_SECONDS = 5
+_STOP_SECONDS = 3  # for requests that are being answered, so that a stop ends well within 10 s
 _BEAT_SECONDS = 1
 
 
@@ -64,9 +64,6 @@ def serve_registry(settings: Settings) -> None:
     try:
         with operations, Housekeeping(usage, catalogue.outbox, topic), ExitStack() as running:
             measures = _measures(running, catalogue, settings)
-            host, port = listener.getsockname()[:2]
-            scheme = "https" if security.certificate else "http"
-            structlog.get_logger(__name__).info("listening", url=f"{scheme}://{host}:{port}", database=shown_url)
             security.warn()
             app = application(store, catalogue, metrics, security.access, measures, security)
             _run(app, listener, operations, security.certificate, own)
@@ -125,7 +122,22 @@ def _run(
         callback_notify=beat,
         timeout_notify=_BEAT_SECONDS,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config, mask_url(settings.database_url)).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Logs that it is ready once it accepts requests."""
+
+    def __init__(self, config: uvicorn.Config, database: str) -> None:
+        super().__init__(config)
+        self._database = database
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or []:
+            host, port = listener.getsockname()[:2]
+            url = f"{'https' if self.config.is_ssl else 'http'}://{host}:{port}"
+            structlog.get_logger(__name__).info("ready", url=url, database=self._database)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -11,6 +11,7 @@ Every command takes --config, --set and the log flags, before or after its name.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
@@ -169,6 +170,9 @@ def _status_of(error: BaseException, *, is_service: bool) -> int:
     interrupt = error.__cause__ if isinstance(error, SystemError) else error
     if isinstance(interrupt, KeyboardInterrupt):
         log.info("stopped on request")
+        # All is closed. At its end Python would look through all objects for cycles: 0.6 CPU seconds for the registry,
+        # on a busy machine more than the 10 s after which `docker stop` kills. Of frozen objects it takes 0.1.
+        gc.freeze()
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
         return 0 if is_service else SIGNAL_EXIT_STATUS + int(number)
     if isinstance(error, BrokenPipeError) and not is_service and _is_output_closed():
@@ -222,7 +226,7 @@ def _common_options() -> list[click.Parameter]:
             type=click.Path(path_type=Path),
             expose_value=False,
             callback=_store_config,
-            help="The settings file.  [default: $CDC_CONFIG, or ./cdc.toml if it exists]",
+            help="The settings file.  [default: $CDC_CONFIG, or the first of ./cdc.toml and /etc/cdc.toml that exists]",
         ),
         click.Option(
             ["--set"],

@@ -28,7 +28,7 @@ from cdc_common.settings.tables import TABLES, all_tables
 if TYPE_CHECKING:
     from cdc_common.settings.base import Table
 
-DEFAULT_FILE = Path("cdc.toml")
+DEFAULT_FILES = (Path("cdc.toml"), Path("/etc/cdc.toml"))
 FILE_VARIABLE = "CDC_CONFIG"
 DEFAULT_ORIGIN = "default"
 
@@ -83,10 +83,10 @@ def load_settings(
 ) -> Loaded:
     """The settings of the file, the environment and the overrides.
 
-    `file` None means CDC_CONFIG, or ./cdc.toml if that exists. `overrides` maps `table.key` to a flag's value,
-    `flag_names` maps it to the flag. `secrets_of`: the tables whose files of secrets are read; those of other programs
-    may be on other machines, or for other users alone. CdcError: CONFIG_FILE for a file that cannot be read,
-    CONFIG_UNKNOWN_KEY and CONFIG_INVALID for the content of a source.
+    `file` None means CDC_CONFIG, or the first of DEFAULT_FILES that exists. `overrides` maps `table.key` to the value
+    of a flag, `flag_names` maps it to the flag. `secrets_of`: the tables whose files of secrets are read; those of
+    other programs may be on other machines, or for other users alone. CdcError: CONFIG_FILE for a file that cannot be
+    read, CONFIG_UNKNOWN_KEY and CONFIG_INVALID for the content of a source.
     """
     path = _settings_file(file)
     layers = [_environment_layer(), _flags_layer(overrides, flag_names or {})]
@@ -109,13 +109,13 @@ def _settings_file(given: Path | None) -> Path | None:
     from_environment = os.environ.get(FILE_VARIABLE)
     path = given or (Path(from_environment) if from_environment else None)
     if path is None:
-        return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+        return next((file for file in DEFAULT_FILES if file.is_file()), None)
     if not path.is_file():
         named_by = "--config" if given else FILE_VARIABLE
         raise CdcError(
             Code.CONFIG_FILE,
             f"The settings file {path}, named by {named_by}, does not exist or is not a file.",
-            f"Correct {named_by}, or omit it to use ./{DEFAULT_FILE} or the defaults.",
+            f"Correct {named_by}, or omit it to use ./{DEFAULT_FILES[0]}, {DEFAULT_FILES[1]} or the defaults.",
         )
     return path
 

@@ -53,19 +53,21 @@ def observe_log(settings: Settings, seconds: float | None, write_line: Callable[
         observer = Observer(schema, tails, positions)
         watch = SpaceWatch(sizes.cdc_total, sizes.segment)
         interval, end = Interval(REPORT_SECONDS, monotonic()), None if seconds is None else monotonic() + seconds
-        while end is None or monotonic() < end:
+        while True:
             schema.refresh()
             observer.read_new()
             now = monotonic()
             space = watch.update(now, segment_sizes(folder, unflushed_folder(node, settings.node), sizes.segment))
-            if interval.is_due(now):
-                write_line(observer.report(space))
-            sleep(POLL_SECONDS)
-        write_line(observer.report(space))
+            is_over = end is not None and now >= end
+            if interval.is_due(now) or is_over:
+                write_line(observer.report(space, now))
+            if is_over:
+                return
+            sleep(POLL_SECONDS if end is None else min(POLL_SECONDS, max(0.0, end - now)))
 
 
 class Observer:
-    """Counts all that is in the folder, from the oldest segment on."""
+    """Counts all that is in the folder, from the oldest segment on, and how fast it grows."""
 
     def __init__(self, schema: NodeSchema, tails: SegmentTails, positions: Positions) -> None:
         self._schema = schema
@@ -75,6 +77,8 @@ class Observer:
         self._unreadable = 0
         self._rows: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
+        self._reported: Counter[str] = Counter()  # the rows of the last report
+        self._reported_at: float | None = None
 
     def read_new(self) -> None:
         """Read what is durable and was not read yet."""
@@ -97,12 +101,22 @@ class Observer:
             self._rows[name] += 1
             self._bytes[name] += len(key) + len(message.update)
 
-    def report(self, space: Space) -> str:
-        """A line for each table, the largest first."""
-        read = f"{self._mutations:,} mutations, {self._unreadable:,} that the current schema cannot decode"
+    def report(self, space: Space, now: float) -> str:
+        """A line for each table, the largest first: the total of what cdc_raw held and got, and the rate since the last
+        report. `now`: of the monotonic clock.
+        """
+        read = f"{self._mutations:,} mutations in all, {self._unreadable:,} that the current schema cannot decode"
         filled = f"cdc_raw {as_size(space.used)} of {as_size(space.full_at)}, filled by {as_size(space.arriving)}/s"
         full = f"full in {as_time(space.seconds_to_full, 'not in sight')}"
-        tables = (
-            f"  {name:<40} {rows:>14,} rows {as_size(self._bytes[name]):>14}" for name, rows in self._rows.most_common()
-        )
+        tables = [
+            f"  {name:<40} {rows:>14,} rows {as_size(self._bytes[name]):>14}{self._rate(name, now)}"
+            for name, rows in self._rows.most_common()
+        ]
+        self._reported, self._reported_at = self._rows.copy(), now
         return "\n".join([f"{read}; {filled}, {full}", *tables])
+
+    def _rate(self, name: str, now: float) -> str:
+        """The first report has none: it counts what was written before."""
+        if self._reported_at is None or now <= self._reported_at:
+            return ""
+        return f" {(self._rows[name] - self._reported[name]) / (now - self._reported_at):>12,.1f} rows/s"

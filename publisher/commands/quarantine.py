@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
-from cassandra_storage.formats.errors import FormatError
+from cassandra_storage.formats.errors import FormatError, UnknownTableError
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.messages import raw
 from publisher.inflight import PendingMessages
@@ -18,7 +19,7 @@ from publisher.tables.stored_tables import read_known_tables
 from publisher.topics.raw_topics import RawTopics, send_to_all_raw_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from publisher.mutations.messages import OutgoingMessage
@@ -40,11 +41,12 @@ def list_mutations(settings: Settings, write_line: Callable[[str], None]) -> Non
 
 def replay_mutations(settings: Settings, schema_file: Path | None, write_line: Callable[[str], None]) -> None:
     """Send the mutations that can be decoded now, also with the tables in another publisher's schema file; the others
-    stay. CdcError as at the publisher's start.
+    stay. CdcError QUARANTINED if any stays, and as at the publisher's start.
     """
     quarantine = open_quarantine(settings.publisher)
     learned = {} if schema_file is None else read_known_tables(schema_file)
     entries, sent = quarantine.read_all(), 0
+    unknown: list[UUID] = []
     if entries:
         with _connected(settings) as connection:
             connection.schema.learn(learned)
@@ -53,12 +55,32 @@ def replay_mutations(settings: Settings, schema_file: Path | None, write_line: C
                     decoded = split_into_messages(entry.mutation, entry.origin, connection.schema)
                 except FormatError as error:
                     write_line(f"{entry.origin.place}  not yet: {error.reason}")
+                    if isinstance(error, UnknownTableError):
+                        unknown.append(UUID(bytes=error.table_id))
                     continue
                 connection.send(decoded.messages)
                 connection.withdraw_gaps(entry)
                 quarantine.remove(entry)
                 sent += 1
     write_line(f"{sent} of {len(entries)} mutations sent")
+    if sent < len(entries):
+        raise _not_sent(len(entries) - sent, sorted(set(unknown)))
+
+
+def _not_sent(count: int, unknown: Sequence[UUID]) -> CdcError:
+    """The error of mutations that stay. `unknown`: the ids of tables that the node does not have any more."""
+    problem = f"{count} mutations cannot be decoded and stay in quarantine."
+    discard = "Or give one up: cassandra-publisher quarantine discard FILE:POSITION."
+    if not unknown:
+        return CdcError(Code.QUARANTINED, problem, f"Replay them with a build that can decode them. {discard}")
+    ids = ", ".join(map(str, unknown))
+    return CdcError(
+        Code.QUARANTINED,
+        f"{problem} They need the columns of tables that this node has dropped: {ids}.",
+        f"Create each table again with the columns and the id that it had (CREATE TABLE … WITH ID = {unknown[0]} AND"
+        " cdc = true), and replay. Or copy the schema.json of a publisher that knew it, and replay with --schema COPY. "
+        + discard,
+    )
 
 
 def discard_mutation(settings: Settings, place: str, write_line: Callable[[str], None]) -> None:

@@ -23,6 +23,7 @@ IDLE_SECONDS = 10.0  # a node without writes for less than this is not idle
 LEAST_STEPS = 3  # a rate needs so many steps
 WARN_PERCENTS = (50, 75, 90)
 _STEPS_AHEAD = 2  # besides the segments that still fit: the linked one, and the active one
+_CASSANDRAS_OWN = 2  # segments that no publisher can free: the active one, and the one that is made ahead
 
 
 class Space(NamedTuple):
@@ -64,6 +65,7 @@ class SpaceWatch:
         self._departures: deque[tuple[float, int]] = deque()
         self._has_started = False
         self._is_waiting = False
+        self._keeps_up = False
 
     def set_allowance(self, total_space: int, segment_size: int) -> None:
         """Takes effect at the next update."""
@@ -72,7 +74,9 @@ class SpaceWatch:
 
     def update(self, now: float, sizes: Mapping[int, int], *, is_waiting: bool = False) -> Space:
         """`sizes`: of the segments that are present, by id. Those present at the first update do not count as arrivals.
-        The forecast ignores space freed before the publisher started waiting.
+        The forecast ignores space freed before the publisher started waiting. While the folder has at most the segments
+        that Cassandra writes, the publisher keeps up: after a load has ended, arrivals are counted for longer
+        than departures.
         """
         if is_waiting and not self._is_waiting:
             self._departures.clear()
@@ -86,6 +90,7 @@ class SpaceWatch:
         self._has_started = True
         self._sizes = dict(sizes)
         self._used = sum(sizes.values())
+        self._keeps_up = not is_waiting and len(sizes) <= _CASSANDRAS_OWN
         _forget(self._arrivals, now - WINDOW_SECONDS)
         _forget(self._departures, now - DRAIN_SECONDS)
         return self._space(now)
@@ -98,7 +103,7 @@ class SpaceWatch:
             self._full_at,
             arriving,
             leaving,
-            self._seconds_to_full(arriving - leaving, since),
+            None if self._keeps_up else self._seconds_to_full(arriving - leaving, since),
             self._seconds_to_full(arriving, since),
             self._segment,
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from cdc_common.errors.codes import CdcError, Code
+from publisher.topics.background import begin_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,17 @@ class ServerCalls:
             self._progress.clear_problem()
         return result
 
+    def run_in_background(self, call: Callable[[], T]) -> Waits[T]:
+        """Run a call to Kafka in a thread: an unreachable server takes the whole connection timeout. The status shows
+        that the publisher waits before that time is over.
+        """
+        began = monotonic()
+        running = begin_call(call, "server-call")
+        while not running.done():
+            yield BACKGROUND_POLL_SECONDS
+            self._progress.note_silence(monotonic(), began)
+        return running.result()
+
     def call_while_unreachable(self, call: Callable[[], T]) -> Waits[T]:
         """Retry a call that does not wait itself, as retry_while_unreachable does."""
         return self.retry_while_unreachable(partial(_do_at_once, call))
@@ -54,12 +65,3 @@ class ServerCalls:
 def _do_at_once(call: Callable[[], T]) -> Waits[T]:
     yield from ()
     return call()
-
-
-def run_in_background(call: Callable[[], T]) -> Waits[T]:
-    """Run the call in a thread: an unreachable server takes the whole connection timeout."""
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(call)
-        while not running.done():
-            yield BACKGROUND_POLL_SECONDS
-        return running.result()

@@ -14,7 +14,6 @@ import structlog
 from cassandra_storage.formats.rows.mutation import only_table
 from cdc_common.errors.codes import CdcError, Code
 from publisher.kafka.table_error import TableError
-from publisher.topics.server_calls import run_in_background
 from publisher.topics.topic_opener import TopicOpener
 
 if TYPE_CHECKING:
@@ -59,8 +58,10 @@ class TableFollower:
 
     def start(self) -> Waits[None]:
         """Open the tables topic, and the raw topics of the node's tables."""
-        yield from run_in_background(self._raw_topics.open_tables_topic)
-        yield from run_in_background(partial(self._raw_topics.check_existing, self._schema.current_tables()))
+        yield from self._calls.run_in_background(self._raw_topics.open_tables_topic)
+        yield from self._calls.run_in_background(
+            partial(self._raw_topics.check_existing, self._schema.current_tables())
+        )
         yield from self.read_schema()
 
     def read_schema(self) -> Waits[bool]:
@@ -247,7 +248,9 @@ class TableFollower:
             yield from self._calls.call_while_unreachable(partial(self._raw_topics.send_mark, table))
 
     def _read_requests(self) -> Waits[None]:
-        return self._calls.retry_while_unreachable(partial(run_in_background, self._raw_topics.read_requests))
+        return self._calls.retry_while_unreachable(
+            partial(self._calls.run_in_background, self._raw_topics.read_requests)
+        )
 
     def _clear_mark(self, table_id: bytes, up_to: int) -> Waits[None]:
         table = self._schema.published.get(table_id)
@@ -259,6 +262,6 @@ class TableFollower:
         return self._calls.retry_while_unreachable(self._refresh_in_background)
 
     def _refresh_in_background(self) -> Waits[None]:
-        for table, problem in (yield from run_in_background(self._raw_topics.refresh_partition_counts)):
+        for table, problem in (yield from self._calls.run_in_background(self._raw_topics.refresh_partition_counts)):
             if self.is_open(table):
                 self._wait(table, problem)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
+
+from publisher.topics.background import begin_call
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -17,7 +19,6 @@ class TopicOpener:
 
     def __init__(self, raw_topics: RawTopics) -> None:
         self._raw_topics = raw_topics
-        self._pool = ThreadPoolExecutor(1, "topics")
         self._future: Future[FoundTopic] | None = None
         self.table: PublishedTable | None = None
 
@@ -25,7 +26,7 @@ class TopicOpener:
         """Look for the table's topic. Only while it is idle."""
         assert self.table is None
         self.table = table
-        self._future = self._pool.submit(self._raw_topics.find_topic, table)
+        self._future = begin_call(partial(self._raw_topics.find_topic, table), "topics")
 
     @property
     def is_done(self) -> bool:

@@ -8,6 +8,7 @@ be carried out later, after others. A missing file is not an error.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import threading
 from contextlib import contextmanager, suppress
@@ -38,6 +39,10 @@ _LOOKS = 3  # at a folder that is created or deleted at the same time
 _UPLOAD_RATE = 1024 * 1024  # bytes a second, below which an upload is given up
 _TEMPORARY = ".part"
 _TESTED = ("local", "s3")
+# What S3 and its client say without credentials, or with wrong ones.
+_NO_LOGIN = re.compile(
+    r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY|SIGNATURE|credential|HTTP status 40[13]", re.IGNORECASE
+)
 
 T = TypeVar("T")
 
@@ -191,7 +196,7 @@ class ObjectStore:
             raise CdcError(
                 Code.CHECKPOINT_LOCATION,
                 f"The checkpoint location refuses to {doing} {self.full_path(path)}: {error}.",
-                "Make the location reachable and writable for all workers, with free space.",
+                _fix_of(self._shown, str(error)),
             ) from error
 
     def _infos(self, folder: str) -> Sequence[fs.FileInfo]:
@@ -265,6 +270,17 @@ class _RangeFile:
         with self._store.errors("read", self._path):
             data: bytes = self._file.read_at(nbytes, offset) if offset < self._file.size() else b""
             return data
+
+
+def _fix_of(location: str, words: str) -> str:
+    """The fix of a refusal by the location. words: of its error."""
+    if location.startswith("s3://") and _NO_LOGIN.search(words):
+        return (
+            "Give this machine's process credentials that may list, read, write and delete below the location. On a "
+            "Spark cluster the executors do not have the driver's environment: pass spark.executorEnv.AWS_ACCESS_KEY_ID"
+            " and spark.executorEnv.AWS_SECRET_ACCESS_KEY, or use the machines' role."
+        )
+    return "Make the location reachable and writable for all workers, with free space."
 
 
 def _from_uri(location: str) -> tuple[fs.FileSystem, str]:

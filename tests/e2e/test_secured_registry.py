@@ -100,7 +100,7 @@ def test_each_program_has_a_key_of_its_own(
             return program.start()
 
         service = programs.schematizer(registry.folder, registry.port, registry.settings())
-        service._is_ready = lambda program: '"event": "listening"' in program.output()
+        service._is_ready = lambda program: '"event": "ready"' in program.output()
         start(service)
         with registry.client("nobody", "nothing") as stranger, pytest.raises(CdcError) as refused:
             stranger.check_reachable()

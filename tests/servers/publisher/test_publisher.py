@@ -220,6 +220,11 @@ def test_started_while_kafka_is_away_it_waits(
     since = len(publisher.log())
     kafka.pause()
     try:
+        publisher.begin(kafka__connect_timeout_seconds=150)
+        eventually(lambda: "Kafka has not answered for" in publisher.command("status")[1])
+        began = time.monotonic()
+        assert publisher.stop() == 0
+        assert time.monotonic() - began < 100, "it waited for the answer"
         publisher.begin(kafka__connect_timeout_seconds=2)
         publisher.wait_for("CDC-020", since)
         cql.execute(f"INSERT INTO {fresh_keyspace}.waiting (id, v) VALUES (1, 'a')")

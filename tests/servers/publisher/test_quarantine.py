@@ -79,7 +79,8 @@ def test_a_batch_with_an_unknown_table_waits_for_its_schema(
     assert (gap.message.kind, found[int_value(2)][0].message.kind) == ("gap", "row")
     assert publisher.log().count("CDC-048") == 1
     eventually(lambda: "1 mutations: cassandra-publisher quarantine ls" in publisher.command("status")[1])
-    assert "not yet" in publisher.command("quarantine", "replay")[1]
+    status, shown = publisher.command("quarantine", "replay")
+    assert (status, "not yet" in shown, "error CDC-048" in shown, "WITH ID = " in shown) == (4, True, True, True)
     status, shown = publisher.command("quarantine", "ls")
     assert (status, shown.splitlines()[-1]) == (0, "1 mutations quarantined")
     assert f"{gap.message.file}:{gap.message.position}" in shown

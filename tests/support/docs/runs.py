@@ -218,6 +218,8 @@ OTHERS: dict[str, Run] = {
     "spark-submit": Run("tests/e2e/test_spark_submit.py", ("submitted",)),
     "curl": Run("tests/unit/schematizer/confluent/test_api.py", ("/subjects",)),
     "pip install": Run("tests/unit/dev/tools/test_wheel.py", ("wheel",)),
+    "pip wheel": Run("tests/unit/dev/tools/test_wheel.py", ("wheel",)),
+    "/opt/cassandra-cdc/bin/pip install": Run("tests/unit/dev/tools/test_wheel.py", ("wheel",)),
 }
 
 OPERATORS: dict[str, str] = {
@@ -229,6 +231,7 @@ OPERATORS: dict[str, str] = {
     "kafka-configs.sh": "Kafka's own, on an operator's brokers",
     "kafka-consumer-groups.sh": "Kafka's own, on an operator's brokers",
     "export": "sets a variable for the command after it",
+    "python3 -m venv": "Python's own, on the machine of a program",
     "cd": "goes to a folder for the command after it",
     "git clone": "the address is that of the reader's copy",
 }

@@ -72,7 +72,7 @@ class Registry:
         for line in process.stderr:
             self.log.append(line)
             event = json.loads(line) if line.startswith("{") else {}
-            if event.get("event") == "listening":
+            if event.get("event") == "ready":
                 self.url = event["url"]
                 listening.set()
 

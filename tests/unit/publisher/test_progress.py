@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import inf
+
+from cdc_common.errors.codes import CdcError, Code
 from publisher.inflight import PendingPosition
 from publisher.progress import STALL_SECONDS, Progress
 
@@ -44,6 +47,21 @@ def test_heartbeats_alone_can_stall_too() -> None:
     for second in (0.0, LATER):
         progress.check_stall(second, acknowledged=3, in_flight=2, oldest=None)
     assert "Kafka has acknowledged nothing" in progress.current_problem(LATER)
+
+
+def test_a_call_without_an_answer_shows_before_its_time_limit() -> None:
+    """After a restart with Kafka away the first answer takes the whole connection timeout."""
+    progress = Progress(0.0)
+    progress.note_silence(0.5, since=0.0)
+    assert progress.current_problem(0.5) == ""
+    progress.note_silence(3.0, since=0.0)
+    assert progress.current_problem(3.0) == "Kafka has not answered for 3 s"
+    assert progress.current_problem(5.0) == "", "the call is over"
+    progress.report_problem(6.0, CdcError(Code.KAFKA_UNREACHABLE, "Kafka is away.", "Start it."), inf)
+    progress.note_silence(8.0, since=6.5)
+    assert progress.current_problem(8.0) == "CDC-020 Kafka is away."
+    progress.clear_problem()
+    assert progress.current_problem(9.5) == ""
 
 
 def test_a_filler_whose_clock_is_ahead_has_a_latency_of_zero() -> None:

@@ -51,7 +51,7 @@ def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> Non
     registry = Registry(tmp_path / "registry.db").start()
     assert registry.register("a", "string").status == 200
     assert registry.stop(number) == 0
-    assert [json.loads(line)["event"] for line in registry.log] == ["listening", "stopped on request"]
+    assert [json.loads(line)["event"] for line in registry.log] == ["ready", "stopped on request"]
 
 
 def test_an_idle_connection_does_not_keep_it_from_ending(tmp_path: Path) -> None:

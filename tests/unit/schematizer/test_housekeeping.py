@@ -82,6 +82,31 @@ def test_registrations_are_sent_once_kafka_is_back(database: Database, monkeypat
     assert topic.is_closed.is_set()
 
 
+def test_its_end_does_not_wait_for_kafka(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt to send lasts half a minute, and a container's engine kills after 10 s."""
+    monkeypatch.setattr(housekeeping, "_SEND_EVERY", 0.01)
+    monkeypatch.setattr(housekeeping, "_STOP_SECONDS", 0.1)
+    catalogue, topic = Catalogue(database, Rules(is_announced=True)), Topic()
+    sending, answered = threading.Event(), threading.Event()
+
+    def send(messages: Sequence[OutboxMessage]) -> list[int]:
+        sending.set()
+        answered.wait(60)
+        return [message.id for message in messages]
+
+    monkeypatch.setattr(topic, "send", send)
+    register(catalogue, "a")
+    began = time.monotonic()
+    kept = Housekeeping(Usage(database), catalogue.outbox, cast("RegistrationTopic", topic))
+    with kept:
+        assert sending.wait(30)
+    assert time.monotonic() - began < 50
+    assert not topic.is_closed.is_set(), "its thread uses it"
+    assert catalogue.outbox.waiting() == 1
+    answered.set()
+    kept._thread.join(30)
+
+
 def test_uses_are_noted_from_time_to_time_and_at_the_end(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed = []
     usage = Usage(database)

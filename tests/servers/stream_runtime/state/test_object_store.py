@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.servers.s3 import BUCKET
 from stream_runtime.state.download import Download
-from stream_runtime.state.object_store import MissingFileError, ObjectStore
+from stream_runtime.state.object_store import MissingFileError, ObjectStore, _fix_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,6 +164,24 @@ def test_wrong_credentials_are_no_missing_file(s3: S3Server, tmp_path: Path, mon
         with pytest.raises(CdcError) as raised:
             attempt()
         assert raised.value.code is Code.CHECKPOINT_LOCATION
+        assert "spark.executorEnv.AWS_ACCESS_KEY_ID" in raised.value.fix
+
+
+@pytest.mark.parametrize(
+    ("location", "words", "is_login"),
+    [
+        ("s3://bucket/cdc", "AWS Error ACCESS_DENIED during PutObject: AWS authentication requires a valid Date", True),
+        ("s3://bucket/cdc", "AWS Error INVALID_ACCESS_KEY_ID during HeadObject operation: unknown key", True),
+        ("s3://bucket/cdc", "AWS Error UNKNOWN (HTTP status 403) during ListObjectsV2 operation", True),
+        ("s3://bucket/cdc", "AWS Error NETWORK_CONNECTION during PutObject operation: curlCode: 7", False),
+        ("/var/lib/cdc", "[Errno 13] Permission denied: ACCESS_DENIED", False),
+    ],
+)
+def test_the_fix_names_the_executors_credentials_where_they_are_the_cause(
+    location: str, words: str, *, is_login: bool
+) -> None:
+    """The driver has its environment's, so the check at its start passes."""
+    assert ("spark.executorEnv.AWS_ACCESS_KEY_ID" in _fix_of(location, words)) is is_login
 
 
 def test_credentials_are_refused_in_the_location() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,9 +13,6 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings.describe import all_settings, mask_url
 from cdc_common.settings.load import load_settings
 from cdc_common.settings.tables import TABLES, all_tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPERATIONS_TABLES = [known.table for known in all_settings() if known.key == "operations_address"]
 
@@ -65,6 +62,22 @@ def test_the_file_is_named_by_flag_else_by_environment(tmp_path: Path, monkeypat
     monkeypatch.setenv("CDC_CONFIG", str(tmp_path / "environment.toml"))
     assert load_settings(None, {}).settings.kafka.topic_prefix == "environment"
     assert load_settings(tmp_path / "flag.toml", {}).settings.kafka.topic_prefix == "flag"
+
+
+def test_without_a_named_file_it_is_that_of_the_folder_or_else_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container or a unit with settings in its environment alone needs no file, and names none."""
+    machines = tmp_path / "etc" / "cdc.toml"
+    monkeypatch.setattr("cdc_common.settings.load.DEFAULT_FILES", (Path("cdc.toml"), machines))
+    monkeypatch.setenv("CDC_KAFKA__RAW_PARTITIONS", "3")
+    assert load_settings(None, {}).file is None
+    assert load_settings(None, {}).settings.kafka.raw_partitions == 3
+    machines.parent.mkdir()
+    machines.write_text('[kafka]\ntopic_prefix = "machine"\n')
+    assert load_settings(None, {}).settings.kafka.topic_prefix == "machine"
+    Path("cdc.toml").write_text('[kafka]\ntopic_prefix = "folder"\n')
+    assert load_settings(None, {}).settings.kafka.topic_prefix == "folder"
 
 
 def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

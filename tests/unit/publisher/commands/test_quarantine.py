@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
@@ -104,7 +105,10 @@ def test_a_table_that_only_another_publisher_knows_is_decoded_and_nothing_else_i
     own = commands.schema(commands.file)
     commands.quarantine.store(ORIGIN, mutation, "unknown table", [SentGap(commands.table_id, int_bytes(1))])
     before = commands.file.read_bytes()
-    replay_mutations(commands.settings, None, commands.lines.append)
+    with pytest.raises(CdcError, match="1 mutations cannot be decoded") as caught:
+        replay_mutations(commands.settings, None, commands.lines.append)
+    assert caught.value.code is Code.QUARANTINED
+    assert f"WITH ID = {UUID(bytes=gone)} AND cdc = true" in caught.value.fix
     assert commands.lines[-1] == "0 of 1 mutations sent"
     replay_mutations(commands.settings, tmp_path / "other" / "schema.json", commands.lines.append)
     assert commands.lines[-1] == "1 of 1 mutations sent"

@@ -69,6 +69,22 @@ def test_deleting_at_the_rate_of_arrival_is_never_full_but_would_be_without_a_pu
     assert space.seconds_to_full is None or space.seconds_to_full > 300
 
 
+def test_after_a_load_has_ended_a_publisher_that_keeps_up_sees_no_end_of_the_room() -> None:
+    """Departures are counted for a minute and arrivals for ten: what is left looks like growth."""
+    watch = SpaceWatch(20 * SEGMENT, SEGMENT)
+    watch.update(0.0, {0: SEGMENT})
+    for number in range(40):  # after a pause of a minute, a segment in 4 s; each is deleted once the next is there
+        watch.update(60.0 + 4 * number, dict.fromkeys(range(number, number + 2), SEGMENT))
+    ended = 60.0 + 4 * 39
+    left = dict.fromkeys((39, 40), SEGMENT)  # the active segment and the one ahead
+    for seconds in range(1, 110):
+        space = watch.update(ended + seconds, left)
+        assert space.seconds_to_full is None
+        assert space.seconds_without_drain is not None
+    waiting = watch.update(ended + 110, left, is_waiting=True)
+    assert waiting.seconds_to_full is not None, "while Kafka is away nothing keeps up"
+
+
 def drained(watch: SpaceWatch, until: int) -> None:
     """A segment a second, each deleted a second later."""
     for second in range(until):
