@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
+
+from fastapi import Depends
+from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations
 
 from cdc_common.clients.registry.kinds import About
 from schematizer.access import Access, Role
@@ -19,7 +22,7 @@ from schematizer.watson.visitors import visitor_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.requests import Request
+    from fastapi import FastAPI
     from starlette.responses import HTMLResponse
 
     from cdc_common.clients.registry.views import Namespace
@@ -58,6 +61,8 @@ class Paged(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Site:
+    """The parts of the registry that pages use. A handler names it as its first parameter, `site: SiteDep`."""
+
     catalogue: Catalogue
     access: Access
     measures: Measures
@@ -149,6 +154,25 @@ class Site:
             "notes": catalogue.notes.about(it.about, it.about_id),
             "tags": catalogue.tags.about(it.about, it.about_id),
         }
+
+
+def keep_site(app: FastAPI, site: Site) -> None:
+    """Keep the site where the application's requests find it."""
+    app.state.site = site
+
+
+def site_of_app(app: FastAPI) -> Site:
+    """Return the site that the application keeps."""
+    site: Site = app.state.site
+    return site
+
+
+async def site_of(request: Request) -> Site:
+    """Return the site of the application that the request has reached."""
+    return site_of_app(request.app)
+
+
+SiteDep = Annotated[Site, Depends(site_of)]
 
 
 def paged(rows: Sequence[T], number: int, size: int = PAGE_SIZE) -> Paged[T]:
