@@ -31,15 +31,20 @@ class KeyBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    # Who uses the key.
     name: str
+    # The grants, as `ROLE:NAMESPACE`.
     grants: Annotated[list[str], Field(min_length=1, max_length=100)]
+    # When the key ends; None for a key that does not expire.
     expires_at: datetime | None = None
 
 
 class Me(BaseModel):
     """The actor of the request."""
 
+    # The actor's name.
     actor: str
+    # The grants, as `ROLE:NAMESPACE`.
     grants: list[str]
 
 

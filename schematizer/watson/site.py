@@ -36,26 +36,37 @@ T = TypeVar("T")
 class Crumb(NamedTuple):
     """A link of the way to a page."""
 
+    # The words of the link.
     text: str
+    # The path that it leads to.
     link: str
 
 
 class Remarks(NamedTuple):
-    """The subject of a page's notes and tags. `about_id` 0: a field without documentation, by `path`."""
+    """The subject of a page's notes and tags."""
 
+    # The kind of thing.
     about: About
+    # The thing's id; 0 for a field without documentation, which the next ones name.
     about_id: int
+    # The field's namespace.
     namespace: str = ""
+    # The field's source.
     source: str = ""
+    # The field's path.
     path: str = ""
 
 
 class Paged(NamedTuple, Generic[T]):
-    """A part of a list. `number`: from 1; `last`: of the last part."""
+    """A part of a list."""
 
+    # The items of the part.
     rows: Sequence[T]
+    # The part's number, from 1.
     number: int
+    # The number of the last part.
     last: int
+    # The number of items of the whole list.
     total: int
 
 
@@ -63,12 +74,17 @@ class Paged(NamedTuple, Generic[T]):
 class Site:
     """The parts of the registry that pages use. A handler names it as its first parameter, `site: SiteDep`."""
 
+    # The catalogue.
     catalogue: Catalogue
+    # The rights of requests.
     access: Access
+    # The rates and lags of topics.
     measures: Measures
+    # The tokens of forms.
     forms: Forms
     # Where signing in is mounted; None for nowhere.
     sign_in_path: str | None = None
+    # The templates of pages.
     templates: Templates = field(default_factory=Templates)
 
     def links(self, request: Request) -> Links:
