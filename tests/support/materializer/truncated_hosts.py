@@ -45,8 +45,8 @@ class Sent(NamedTuple, Generic[W]):
 
 
 class Limits(NamedTuple):
-    """The limits that tests rely on. skews_ms: between the hosts of one TRUNCATE. settle_ms: a publisher does not
-    finish a truncation after which another one comes within this time. is_retried: a TRUNCATE that fails is tried again.
+    """The limits that tests rely on. skews_ms: between the hosts of one TRUNCATE. settle_ms: a publisher finishes a
+    truncation only if no other one comes within this time. is_retried: a TRUNCATE that fails is tried again.
     """
 
     skews_ms: list[int] = SKEWS_MS
