@@ -19,6 +19,7 @@ PERIODS_TO_LIVE = 2.5
 class Member(NamedTuple):
     """A node's filler."""
 
+    # The node's host id.
     host_id: UUID
     # bytes that its commit log needs
     padding: int

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 
 class Measurement(NamedTuple):
-    """One measurement: bytes in the newest segment, its age in seconds, the bytes of padding that it needs until the
-    next period, and the reason to pause writes to this node, or empty.
-    """
+    """One measurement of the node's newest segment."""
 
+    # The bytes in the newest segment.
     written: int
+    # Its age, in seconds.
     age: float
+    # The bytes of padding that it needs until the next period.
     padding: int
+    # The reason to pause writes to this node; empty if there is none.
     paused: str
 
 

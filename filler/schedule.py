@@ -10,10 +10,13 @@ SLACK = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`segment_bytes` of a full segment; `max_age`, and `period` between two measurements, in s."""
+    """The schedule of measurements."""
 
+    # The size of a full segment, in bytes.
     segment_bytes: int
+    # The age that a segment may have, in seconds.
     max_age: float
+    # The time between two measurements, in seconds.
     period: float
 
     def padding(self, written: int, age: float) -> int:

@@ -26,11 +26,13 @@ _MARKER_SIZE = 8
 class SegmentFill(NamedTuple):
     """The fill level of a segment."""
 
+    # The segment's file.
     file: SegmentFile
     # its bytes, uncompressed, as of the last sync
     written: int
     # offset of the next sync marker in the file
     marker: int
+    # Whether it is neither compressed nor encrypted.
     is_plain: bool
 
 

@@ -15,22 +15,31 @@ if TYPE_CHECKING:
 class Status(NamedTuple):
     """The state of a filler. Sizes are in bytes, times in seconds."""
 
+    # The node's host id.
     host_id: str
+    # The Cassandra cluster's name.
     cluster: str
+    # Cassandra's release.
     cassandra: str
+    # The age that a segment may have.
     max_segment_age: float
+    # The size of a full segment.
     segment_bytes: int
     # the known fillers, including this one
     fillers: int = 0
+    # Whether this filler writes for the datacenter.
     is_writer: bool = False
     # of the node's newest segment, as the next one
     segment_written: int = 0
+    # The age of the newest segment.
     segment_age: float = 0.0
     # the bytes that the newest segment needs until the next period
     padding: int = 0
     # since the start, as the next two
     writes: int = 0
+    # The bytes written since the start.
     written: int = 0
+    # The number of flushes since the start.
     flushes: int = 0
     # why writes to this node must pause, or empty
     paused: str = ""

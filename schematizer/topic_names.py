@@ -15,11 +15,15 @@ _KINDS = {"raw": TopicKind.RAW, "dead": TopicKind.DEAD}
 
 
 class TopicName(NamedTuple):
-    """The parts of a topic's name. `version`: 1 unless the name says another."""
+    """The parts of a topic's name."""
 
+    # The namespace.
     namespace: str
+    # The source.
     source: str
+    # The kind of messages.
     kind: TopicKind
+    # The version; 1 unless the name says another.
     version: int = 1
 
 

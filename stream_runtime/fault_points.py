@@ -84,13 +84,13 @@ class InjectedFaultError(Exception):
 
 
 class Fault(NamedTuple):
-    """When `point` is reached for the `nth` time, do `action` (kill, stop or raise). 0 only counts the points.
+    """The order to fail at a point of the code."""
 
-    The environment gives a name: the module of its kind may not be imported yet.
-    """
-
+    # The point. The environment gives a name: the module of its kind may not be imported yet.
     point: Point | str
+    # Fail when the point is reached for this time, from 1; 0 only counts the points.
     nth: int
+    # The action: kill, stop or raise.
     action: str
 
     @property

@@ -65,10 +65,13 @@ class SourceBatch(Sequence[SourceRecord]):
 
 
 class MessageGroup(NamedTuple):
-    """Messages to one topic. They have the places of the messages of a SourceBatch that they are made of."""
+    """Messages to one topic."""
 
+    # The topic's name.
     topic: str
+    # Their keys, at the places that the messages have in their SourceBatch.
     keys: Messages
+    # Their values, at the same places.
     values: Messages
 
 

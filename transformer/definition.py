@@ -28,7 +28,9 @@ class Part(BaseModel):
 class Place(Part):
     """A source of the Schematizer's catalogue."""
 
+    # The name of the namespace.
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
+    # The name of the source.
     source: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
     def __str__(self) -> str:
@@ -36,9 +38,11 @@ class Place(Part):
 
 
 class Target(Place):
-    """owner, doc: what the catalogue says of the target; by default what the source's schema does."""
+    """The source that a transformer writes."""
 
+    # The owner that the catalogue shows; by default that of the source's schema.
     owner: str | None = None
+    # The documentation that the catalogue shows; by default that of the source's schema.
     doc: str | None = None
 
     @field_validator("source")
@@ -53,18 +57,21 @@ class Target(Place):
 
 
 class MaskStep(Part):
-    """columns: names, or `pii` for those that the catalogue marks as personal.
+    """A step that hides the values of columns."""
 
-    how: `drop` removes the column. `null` makes each value null. `redact` makes each value `***`. `hash` makes it the
-    HMAC-SHA256 of its Avro encoding under the salt, in hexadecimal. salt, salt_file: the secret of `hash`. missing:
-    whether a column that the newest schema does not have stops the transformer. Messages of older schemas may have it.
-    """
-
+    # The kind of step.
     kind: Literal["mask"]
+    # The names of the columns, or `pii` for those that the catalogue marks as personal.
     columns: list[str] | Literal["pii"]
+    # `drop` removes the column. `null` makes each value null. `redact` makes each value `***`. `hash` makes it the
+    # HMAC-SHA256 of its Avro encoding under the salt, in hexadecimal.
     how: Literal["drop", "null", "redact", "hash"]
+    # The secret of `hash`.
     salt: SecretStr | None = None
+    # The file of that secret.
     salt_file: Path | None = None
+    # Whether a column that the newest schema does not have stops the transformer. Messages of older schemas may have
+    # it.
     missing: Literal["stop", "ignore"] = "stop"
 
     @model_validator(mode="after")
@@ -84,11 +91,15 @@ class MaskStep(Part):
 
 
 class EnumStep(Part):
-    """Numbers to names. names: from the number, as text, to the name. unknown: what becomes of a number without one."""
+    """A step that makes names of numbers."""
 
+    # The kind of step.
     kind: Literal["enum"]
+    # The name of the column.
     column: str
+    # The names by their numbers, as text.
     names: dict[str, str]
+    # What becomes of a number without a name.
     unknown: Literal["stop", "null", "keep"] = "stop"
 
     @field_validator("names")
@@ -111,15 +122,17 @@ class EnumStep(Part):
 
 
 class FlagsStep(Part):
-    """The bits of a number to booleans. bits: from the name of the new column to the bit's number, 0 for the lowest.
+    """A step that makes booleans of the bits of a number."""
 
-    keep: whether the number stays beside them. unknown: what becomes of a number that has another bit set.
-    """
-
+    # The kind of step.
     kind: Literal["flags"]
+    # The name of the column.
     column: str
+    # The numbers of the bits by the names of the new columns; 0 is the lowest bit.
     bits: dict[str, Annotated[int, Field(ge=0, le=63)]]
+    # Whether the number stays beside them.
     keep: bool = False
+    # What becomes of a number that has another bit set.
     unknown: Literal["stop", "ignore"] = "stop"
 
     @field_validator("bits")
@@ -134,10 +147,13 @@ class FlagsStep(Part):
 
 
 class DocsStep(Part):
-    """Documentation of the table, and of its columns by name."""
+    """A step that documents the table and its columns."""
 
+    # The kind of step.
     kind: Literal["docs"]
+    # The documentation of the table.
     table: str | None = None
+    # The documentation of columns, by name.
     columns: dict[str, str] = {}
 
     @model_validator(mode="after")
@@ -151,13 +167,15 @@ Step: TypeAlias = Annotated[MaskStep | EnumStep | FlagsStep | DocsStep, Field(di
 
 
 class Transformer(Part):
-    """A transformation of one source into another. `name` is part of its consumer group: a new name begins at the first
-    message.
-    """
+    """A transformation of one source into another."""
 
+    # Its name, which is part of its consumer group: a new name begins at the first message.
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64)]
+    # The source that it reads.
     source: Place
+    # The source that it writes.
     target: Target
+    # Its steps, in order.
     step: list[Step]
 
     @model_validator(mode="after")
@@ -177,6 +195,7 @@ class Transformer(Part):
 class TransformersFile(Part):
     """All of a file. The transformers may read each other's targets, without a circle."""
 
+    # The transformers.
     transformer: list[Transformer]
 
     @model_validator(mode="after")

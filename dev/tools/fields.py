@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dev.tools.words import RULES, Finding, print_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
 BASES = frozenset({"BaseModel", "NamedTuple", "TypedDict"})
@@ -45,19 +45,29 @@ class FieldCheck:
         lines = text.split("\n")
         found = [
             Finding(path, field.lineno, f"{record.name}.{name}", _FIX)
-            for record in ast.walk(ast.parse(text))
-            if isinstance(record, ast.ClassDef) and is_public_record(record)
+            for record in public_records(ast.parse(text))
             for name, field in public_fields(record)
             if not has_comment(field, lines) and not has_description(field)
         ]
         return sorted(found, key=lambda finding: finding.line)
 
 
-def is_public_record(node: ast.ClassDef) -> bool:
-    """Whether the class is a record that other modules see."""
-    return not node.name.startswith("_") and (
-        any(_name(base) in BASES for base in node.bases)
-        or any(_name(decorator) == DECORATOR for decorator in node.decorator_list)
+def public_records(module: ast.Module) -> list[ast.ClassDef]:
+    """Return the records of a module that other modules see. A class that inherits from a record of the same module is
+    one too.
+    """
+    bases = set(BASES)
+    found = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef) and _is_record(node, bases):
+            bases.add(node.name)
+            found.append(node)
+    return [node for node in found if not node.name.startswith("_")]
+
+
+def _is_record(node: ast.ClassDef, bases: Collection[str]) -> bool:
+    return any(_name(base) in bases for base in node.bases) or any(
+        _name(decorator) == DECORATOR for decorator in node.decorator_list
     )
 
 

@@ -18,9 +18,11 @@ _SCOPE_KEY = "schematizer.caller"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The maker of a request. The catalogue's changes and the audit log contain `name`."""
+    """The maker of a request."""
 
+    # The name that the catalogue's changes and the audit log contain.
     name: str
+    # The rights.
     grants: Grants = EVERYTHING
 
     @property
@@ -30,21 +32,29 @@ class Actor:
 
 @dataclass(slots=True)
 class Caller:
-    """The caller, as far as it is known while a request is answered. `role`, `namespace`: the highest role that was
-    asked for. `refused`: why it was refused, for the metrics; `reason`: what the audit log says of it besides.
-    `audit_id`: of its record in that log. `retry_after`: seconds.
-    """
+    """The caller, as far as it is known while a request is answered."""
 
+    # The address that the request came from.
     address: str = ""
+    # Whether the request came over TLS.
     is_https: bool = False
+    # The maker of the request; None until it is known.
     actor: Actor | None = None
+    # Whether a cookie of a session was valid.
     has_session: bool = False
+    # The highest role that was asked for.
     role: Role | None = None
+    # The namespace in which it was asked for; None for all.
     namespace: str | None = None
+    # Why the request was refused, for the metrics.
     refused: str = ""
+    # More words about that, for the audit log.
     reason: str = ""
+    # The id of its record in the audit log.
     audit_id: int | None = None
+    # The seconds after which the caller may try again.
     retry_after: float | None = None
+    # Whether the token of a form was checked.
     is_form_checked: bool = False
     # Values of Set-Cookie that the answer carries.
     cookies: list[str] = field(default_factory=list)

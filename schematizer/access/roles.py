@@ -27,9 +27,11 @@ class Role(IntEnum):
 
 
 class Grant(NamedTuple):
-    """A role in a namespace (`cdc.shop`), in all whose names begin with its words (`cdc.*`), or in all (`*`)."""
+    """A role in some namespaces."""
 
+    # The role.
     role: Role
+    # One namespace (`cdc.shop`), all whose names begin with its words (`cdc.*`), or all (`*`).
     namespace: str
 
     def __str__(self) -> str:
@@ -48,8 +50,9 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """The rights of an actor. An empty value allows nothing."""
+    """The rights of an actor."""
 
+    # The grants. Without any, nothing is allowed.
     every: tuple[Grant, ...] = ()
 
     def allows(self, role: Role, namespace: str | None) -> bool:

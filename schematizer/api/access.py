@@ -1,35 +1,16 @@
-"""The rights of a REST request: every route reads at least; those that write ask for more."""
+"""The rights of a REST request to write, and the namespace that its path names."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Depends
-from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations
-
 from schematizer.access import Access, Role
 from schematizer.topic_names import parse_topic
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from schematizer.service import Catalogue
-
-
-def guarded_router(access: Access, pii_prefix: str) -> APIRouter:
-    """A router whose routes need a reader of the namespace that their path names."""
-
-    def reads(request: Request) -> None:
-        access.require(request, Role.READER, namespace_of(request, pii_prefix))
-
-    return APIRouter(dependencies=[Depends(reads)])
-
-
-def any_role_router(access: Access) -> APIRouter:
-    """A router whose routes need a role in any namespace, and then ask for the one that they need."""
-
-    def reads(request: Request) -> None:
-        access.require_somewhere(request, Role.READER)
-
-    return APIRouter(dependencies=[Depends(reads)])
 
 
 def namespace_of(request: Request, pii_prefix: str) -> str | None:

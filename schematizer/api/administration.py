@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - pydantic reads annotations
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from schematizer.access import Role
+from schematizer.api.parts import SecurityDep  # noqa: TC001 - FastAPI reads annotations
 from schematizer.numbers import Cursor  # noqa: TC001 - FastAPI reads annotations
 from schematizer.security.audit import AuditEntry  # noqa: TC001 - FastAPI reads annotations
 from schematizer.security.keys import ApiKey, NewApiKey  # noqa: TC001 - as above
 
-if TYPE_CHECKING:
-    from schematizer.security.service import Security
-
 Limit = Annotated[int, Query(ge=1, le=10_000)]
+
+
+def require_administrator(security: SecurityDep, request: Request) -> None:
+    """Raise CatalogueError unless an administrator of all namespaces is logged in."""
+    security.access.require_login(request, Role.ADMIN)
+
+
+logins = APIRouter()
+administration = APIRouter(dependencies=[Depends(require_administrator)])
 
 
 class KeyBody(BaseModel):
@@ -24,64 +31,55 @@ class KeyBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    # Who uses the key.
     name: str
+    # The grants, as `ROLE:NAMESPACE`.
     grants: Annotated[list[str], Field(min_length=1, max_length=100)]
+    # When the key ends; None for a key that does not expire.
     expires_at: datetime | None = None
 
 
 class Me(BaseModel):
     """The actor of the request."""
 
+    # The actor's name.
     actor: str
+    # The grants, as `ROLE:NAMESPACE`.
     grants: list[str]
 
 
-def router(security: Security) -> APIRouter:
-    routes = APIRouter()
-    routes.include_router(_open_to_all_logins(security))
-    routes.include_router(_administration(security))
-    return routes
+@logins.get("/me")
+def me(security: SecurityDep, request: Request) -> Me:
+    """The login's name and grants."""
+    actor = security.access.require_somewhere(request, Role.READER)
+    return Me(actor=actor.name, grants=[str(grant) for grant in actor.grants.every])
 
 
-def _open_to_all_logins(security: Security) -> APIRouter:
-    routes = APIRouter()
-
-    @routes.get("/me")
-    def me(request: Request) -> Me:
-        """The login's name and grants."""
-        actor = security.access.require_somewhere(request, Role.READER)
-        return Me(actor=actor.name, grants=[str(grant) for grant in actor.grants.every])
-
-    return routes
+@administration.get("/keys")
+def every_key(security: SecurityDep) -> list[ApiKey]:
+    """All API keys, without their secrets."""
+    return security.keys.every()
 
 
-def _administration(security: Security) -> APIRouter:
-    access, keys = security.access, security.keys
+@administration.post("/keys", status_code=201)
+def create_key(security: SecurityDep, body: KeyBody, request: Request, response: Response) -> NewApiKey:
+    """Makes an API key. Its secret is shown only here."""
+    response.headers["Cache-Control"] = "no-store"
+    return security.keys.create(body.name, body.grants, body.expires_at, by=security.access.identify(request).name)
 
-    def administers(request: Request) -> None:
-        access.require_login(request, Role.ADMIN)
 
-    routes = APIRouter(dependencies=[Depends(administers)])
+@administration.delete("/keys/{key_id}")
+def revoke_key(security: SecurityDep, key_id: str, request: Request) -> ApiKey:
+    """Ends an API key."""
+    return security.keys.revoke(key_id, by=security.access.identify(request).name)
 
-    @routes.get("/keys")
-    def every_key() -> list[ApiKey]:
-        """All API keys, without their secrets."""
-        return keys.every()
 
-    @routes.post("/keys", status_code=201)
-    def create_key(body: KeyBody, request: Request, response: Response) -> NewApiKey:
-        """Makes an API key. Its secret is shown only here."""
-        response.headers["Cache-Control"] = "no-store"
-        return keys.create(body.name, body.grants, body.expires_at, by=access.identify(request).name)
+@administration.get("/audit")
+def audit(security: SecurityDep, since: Cursor = 0, actor: str | None = None, limit: Limit = 1000) -> list[AuditEntry]:
+    """Records of the audit log after the id `since`, oldest first."""
+    return security.audit.entries(since, actor, limit)
 
-    @routes.delete("/keys/{key_id}")
-    def revoke_key(key_id: str, request: Request) -> ApiKey:
-        """Ends an API key."""
-        return keys.revoke(key_id, by=access.identify(request).name)
 
-    @routes.get("/audit")
-    def audit(since: Cursor = 0, actor: str | None = None, limit: Limit = 1000) -> list[AuditEntry]:
-        """Records of the audit log after the id `since`, oldest first."""
-        return security.audit.entries(since, actor, limit)
-
-    return routes
+router = APIRouter()
+router.include_router(logins)
+router.include_router(administration)

@@ -23,6 +23,7 @@ from schematizer.api import (
     topics,
     usage,
 )
+from schematizer.api.parts import Parts, keep_parts, parts_of_app
 from schematizer.avro_schemas.parsing import InvalidSchemaError
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import reason_of
@@ -52,33 +53,23 @@ def rest_application(
     scripts from elsewhere.
     """
     app = FastAPI(title="cassandra-schematizer", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None)
+    keep_parts(app, Parts(catalogue, access, measures, security, count_database_error))
     if security is not None:
-        app.include_router(administration.router(security))
-    app.include_router(sources.router(catalogue, access))
-    app.include_router(topics.router(catalogue, access))
-    app.include_router(registering.router(catalogue, access))
-    app.include_router(targets.router(catalogue, access))
-    app.include_router(clients.router(catalogue, access))
-    app.include_router(records.router(catalogue, access))
-    app.include_router(plans.router(catalogue, access))
-    app.include_router(usage.router(catalogue, access))
-    app.include_router(lineage.router(catalogue, access, measures))
+        app.include_router(administration.router)
+    app.include_router(sources.router)
+    app.include_router(topics.router)
+    app.include_router(registering.router)
+    app.include_router(targets.router)
+    app.include_router(clients.router)
+    app.include_router(records.router)
+    app.include_router(plans.router)
+    app.include_router(usage.router)
+    app.include_router(lineage.router)
     app.add_exception_handler(CatalogueError, _refused)
     app.add_exception_handler(InvalidSchemaError, _invalid_schema)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
-
-    def database_error(request: Request, error: Exception) -> JSONResponse:
-        if isinstance(error, DataError):
-            problem = f"The registry cannot keep what was sent: {refusal_of(error)}."
-            return _answer(CatalogueError(Refusal.INVALID, problem, "Send a shorter text or a smaller number."))
-        count_database_error()
-        structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
-        return _answer(
-            CatalogueError(Refusal.UNAVAILABLE, "The registry's database failed.", "See the registry's log; try again.")
-        )
-
-    app.add_exception_handler(SQLAlchemyError, database_error)
+    app.add_exception_handler(SQLAlchemyError, _database_error)
     return app
 
 
@@ -110,3 +101,14 @@ def _invalid_request(_request: Request, error: Exception) -> JSONResponse:
         f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors()
     )
     return _answer(CatalogueError(Refusal.INVALID, f"{problems}.", "See openapi.json for what each path takes."))
+
+
+def _database_error(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, DataError):
+        problem = f"The registry cannot keep what was sent: {refusal_of(error)}."
+        return _answer(CatalogueError(Refusal.INVALID, problem, "Send a shorter text or a smaller number."))
+    parts_of_app(request.app).count_database_error()
+    structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
+    return _answer(
+        CatalogueError(Refusal.UNAVAILABLE, "The registry's database failed.", "See the registry's log; try again.")
+    )

@@ -18,12 +18,17 @@ _MAX_ELEMENTS = 20_000
 
 
 class Element(NamedTuple):
-    """`path`: names joined by dots; a list's items add [], a map's values {}."""
+    """An element of a schema."""
 
+    # Names joined by dots; a list's items add [], a map's values {}.
     path: str
+    # Its Avro type, as text.
     type: str
+    # Its type in the source's database; None if the schema does not say it.
     source_type: str | None
+    # Whether it may be null.
     is_nullable: bool
+    # The schema's documentation of it.
     doc: str | None
 
 

@@ -47,9 +47,11 @@ class InvalidSchemaError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """`canonical`: what is stored and answered. `resolved`: each name a full one, for the compatibility check."""
+    """A parsed schema."""
 
+    # The JSON text that is stored and answered.
     canonical: str
+    # The schema with each name a full one, for the compatibility check.
     resolved: Node
 
 

@@ -32,13 +32,15 @@ _SECOND = 1_000_000  # in microseconds
 
 
 class Counted(NamedTuple):
-    """`what` is counted: topics, topic_schemas, unused_topics, unused_schemas, producers or consumers. `state`: of
-    topics and schemas a status, of producers and consumers `late` or `seen`, of what is unused empty.
-    """
+    """The number of things of one kind."""
 
+    # The kind: topics, topic_schemas, unused_topics, unused_schemas, producers or consumers.
     what: str
+    # The name of their namespace.
     namespace: str
+    # Of topics and schemas a status, of producers and consumers `late` or `seen`, of what is unused empty.
     state: str
+    # How many there are.
     number: int
 
 

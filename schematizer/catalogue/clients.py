@@ -38,21 +38,33 @@ class ProducerRegistration:
 
     kind: ClassVar = "producer"
 
+    # The team of the service.
     team: str
+    # The service's name.
     service: str
+    # The topic that it writes.
     topic: str
+    # The id of the schema that it writes with.
     schema_id: int
+    # How often it registers itself or writes, at least, in seconds.
     expected_frequency_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRegistration:
+    """A service that registers as a consumer of a topic."""
+
     kind: ClassVar = "consumer"
 
+    # The team of the service.
     team: str
+    # The service's name.
     service: str
+    # The topic that it reads.
     topic: str
+    # Kafka's name of its group.
     consumer_group: str
+    # How often it registers itself or reads, at least, in seconds.
     expected_frequency_seconds: int
 
 

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """The documentation in a registration. None: nothing is said, what is known stays."""
+    """The documentation in a registration."""
 
+    # The documentation; None keeps what is known.
     doc: str | None
+    # The owner; None keeps what is known.
     owner: str | None
     # By path.
     fields: Mapping[str, FieldDocumentation]
+    # The paths of fields whose documentation the schema itself has.
     in_schema: frozenset[str]
 
 

@@ -27,13 +27,19 @@ _OF_SOURCES = [About.SOURCE.value, About.TOPIC.value, About.FIELD.value]
 
 
 class Document(NamedTuple):
-    """A row of search_tables.documents, without its words. `unseen`: what it is also found by, and is not shown."""
+    """A row of search_tables.documents, without its words."""
 
+    # The kind of thing.
     about: About
+    # The name of its namespace.
     namespace: str
+    # The name of its source.
     source: str
+    # Its name.
     name: str
+    # The text that a search shows.
     text: str
+    # Text that finds it as well, and is not shown.
     unseen: str = ""
 
 

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 class Registered(NamedTuple):
     """A service that registered as a consumer of a topic."""
 
+    # The topic's name.
     topic: str
+    # Kafka's name of its group.
     group: str
+    # The service's name.
     service: str
 
 
@@ -74,10 +77,13 @@ class Lineages:
 
 
 class Readers(NamedTuple):
-    """The readers of a source. `fills`: data targets, by those of their consumer groups that read it."""
+    """The readers of a source."""
 
+    # The services that registered as consumers of its topics.
     registered: Sequence[Registered]
+    # The data targets, by those of their consumer groups that read it.
     fills: Mapping[str, str]
+    # Returns the lags of a group.
     lags_of: LagsOf
 
     def of(self, topics: Sequence[str]) -> list[Reader]:

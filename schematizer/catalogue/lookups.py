@@ -27,9 +27,13 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 class Change(NamedTuple):
     """See ChangeRow."""
 
+    # The kind of write.
     action: str
+    # The namespace that it concerns; None for what has none.
     namespace: str | None
+    # The thing that was written.
     about: str
+    # The new value, or other words about the write.
     detail: str = ""
 
 

@@ -20,10 +20,13 @@ _AT_ONCE = 500
 
 
 class OutboxMessage(NamedTuple):
-    """`value`: JSON."""
+    """A message that waits to be sent to Kafka."""
 
+    # Its id, which gives the order.
     id: int
+    # Its key.
     key: str
+    # Its value, as JSON.
     value: str
 
 

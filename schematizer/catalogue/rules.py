@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`pii_prefix`: what names of topics with personal fields begin with. `documented_namespaces`: patterns of
-    namespaces that take no schema without docs and an owner. `is_announced`: registrations of producers and consumers
-    go to Kafka.
-    """
+    """The rules of a registry."""
 
+    # The beginning of the names of topics with personal fields.
     pii_prefix: str = "pii-"
+    # Patterns of namespaces that take no schema without docs and an owner.
     documented_namespaces: tuple[str, ...] = ()
+    # Whether registrations of producers and consumers go to Kafka.
     is_announced: bool = False

@@ -26,14 +26,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicFilter:
-    """A choice of topics; a field that is None admits all. `created_since`: this moment included."""
+    """A choice of topics. A field that is None admits all."""
 
+    # The name of the namespace.
     namespace: str | None = None
+    # The name of the source.
     source: str | None = None
+    # The data target that reads the topics.
     data_target: str | None = None
+    # The id of a schema in the topics.
     schema_id: int | None = None
+    # The kind of messages.
     kind: TopicKind | None = None
+    # The status of the topics.
     status: Status | None = None
+    # The topics that were added at this moment or later.
     created_since: datetime | None = None
 
 

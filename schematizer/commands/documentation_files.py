@@ -22,8 +22,11 @@ class Field(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    # Its documentation.
     doc: str | None = None
+    # Its owner.
     owner: str | None = None
+    # Whether its values are personal data.
     pii: bool = False
 
 
@@ -34,10 +37,15 @@ class DocumentationFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    # The name of the namespace.
     namespace: str
+    # The name of the source.
     source: str
+    # The documentation; None leaves what the catalogue has, such as Cassandra's comment.
     doc: str | None = None
+    # The owner.
     owner: str | None = None
+    # The entries of fields, by path; of a table's column, the path is the name of its field.
     fields: dict[str, Field] = {}
 
     @property
@@ -57,7 +65,9 @@ class DocumentationFile(BaseModel):
 class Read(NamedTuple):
     """Read the files. Returns a file for each path, and a line for each file that cannot be read."""
 
+    # The files that were read, by their paths.
     files: dict[Path, DocumentationFile]
+    # A line for each file that cannot be read.
     problems: list[str]
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from schematizer.avro_schemas.parsing import InvalidSchemaError
-from schematizer.confluent import errors, routes
+from schematizer.confluent import errors, parts, routes
 from schematizer.confluent.guard import Guard
 from schematizer.confluent.responses import RegistryResponse
 from schematizer.errors import CatalogueError
@@ -40,21 +40,15 @@ def confluent_application(
         openapi_url=None,
         dependencies=[Depends(guard.check)],
     )
-    for router in routes.routers(store, guard):
+    parts.keep_parts(app, store, guard, count_database_error)
+    for router in routes.ROUTERS:
         app.include_router(router)
     app.add_exception_handler(errors.RegistryError, _refused)
     app.add_exception_handler(CatalogueError, _no_access)
     app.add_exception_handler(InvalidSchemaError, _invalid_schema)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
-
-    def database_error(request: Request, error: Exception) -> RegistryResponse:
-        if isinstance(error, DataError):
-            return _answer(errors.unprocessable(f"The registry cannot keep what was sent: {refusal_of(error)}"))
-        count_database_error()
-        return _database_error(request, error)
-
-    app.add_exception_handler(SQLAlchemyError, database_error)
+    app.add_exception_handler(SQLAlchemyError, _database_error)
     return app
 
 
@@ -91,5 +85,8 @@ def _invalid_request(_request: Request, error: Exception) -> RegistryResponse:
 
 
 def _database_error(request: Request, error: Exception) -> RegistryResponse:
+    if isinstance(error, DataError):
+        return _answer(errors.unprocessable(f"The registry cannot keep what was sent: {refusal_of(error)}"))
+    parts.count_database_error(request.app)
     structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
     return _answer(errors.database_failed())

@@ -30,7 +30,11 @@ class Scope(Enum):
 
 
 class Rule(NamedTuple):
+    """The rights that a request needs."""
+
+    # The role.
     role: Role
+    # The namespaces in which it is needed.
     scope: Scope
 
 

@@ -29,12 +29,19 @@ class SchemaRequest(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True)
 
+    # The schema's text.
     schema_text: Annotated[str | None, Field(alias="schema")] = None
+    # The kind of schema; only AVRO is taken.
     schema_type: Annotated[str | None, Field(alias="schemaType")] = None
+    # References to other schemas; only none is taken.
     references: list[dict[str, Any]] | None = None
+    # Confluent's metadata; only none is taken.
     metadata: dict[str, Any] | None = None
+    # Confluent's rules; only none are taken.
     rule_set: Annotated[dict[str, Any] | None, Field(alias="ruleSet")] = None
+    # An id that the client chooses; only none is taken.
     id: int | None = None
+    # A version that the client chooses; only none is taken.
     version: int | None = None
 
 
@@ -43,11 +50,16 @@ class ConfigRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow", populate_by_name=True)
 
+    # The compatibility level.
     compatibility: str | None = None
+    # The same, by its older name.
     compatibility_level: Annotated[str | None, Field(alias="compatibilityLevel")] = None
 
 
 class ModeRequest(BaseModel):
+    """The body of PUT /mode."""
+
+    # The mode.
     mode: str | None = None
 
 
@@ -75,7 +87,9 @@ def _subject(subject: str) -> str:
 class Page:
     """A part of a list: at most `limit` items from `offset` on. A limit below 1 is no limit."""
 
+    # The number of items that are skipped.
     offset: int = 0
+    # The number of items at most; below 1 there is no limit.
     limit: int = -1
 
     def select(self, items: list[T]) -> list[T]:
@@ -87,7 +101,9 @@ class Page:
 class Deleted:
     """Whether to list soft-deleted versions too, or only them."""
 
+    # Whether to list soft-deleted versions as well.
     too: Annotated[bool, Query(alias="deleted")] = False
+    # Whether to list only them.
     only: Annotated[bool, Query(alias="deletedOnly")] = False
     # The spelling of confluent-kafka's client.
     only_by_client: Annotated[bool, Query(alias="deleted_only")] = False
@@ -101,6 +117,7 @@ class Deleted:
 class SearchPage(Page):
     """A Page of a list that is never returned whole, because its items are large."""
 
+    # The number of items at most.
     limit: int = SEARCH_LIMIT
 
     def select(self, items: list[T]) -> list[T]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 
 from schematizer.confluent import requests
+from schematizer.confluent.parts import SeesDep, StoreDep  # noqa: TC001 - FastAPI reads annotations
 from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, SchemaId, SearchQuery, Subject  # noqa: TC001 - FastAPI reads annotations
 from schematizer.confluent.responses import SchemaResponse
 from schematizer.model.registry_tables import GLOBAL
 
 if TYPE_CHECKING:
-    from schematizer.confluent.guard import Guard
     from schematizer.confluent.store import Registered, Store
 
 Flag = Annotated[bool, Query()]
@@ -21,267 +21,268 @@ PrefixText = Annotated[str, Query(alias="subjectPrefix")]
 LatestFlag = Annotated[bool, Query(alias="latestOnly")]
 GlobalFlag = Annotated[bool, Query(alias="defaultToGlobal")]
 
+root_routes = APIRouter()
+schema_routes = APIRouter(prefix="/schemas")
+compatibility_routes = APIRouter(prefix="/compatibility/subjects/{subject:path}/versions")
+config_routes = APIRouter(prefix="/config")
+mode_routes = APIRouter(prefix="/mode")
+subject_list_routes = APIRouter()
+version_routes = APIRouter(prefix="/subjects/{subject:path}/versions")
+subject_routes = APIRouter(prefix="/subjects/{subject:path}")
 
-def routers(store: Store, guard: Guard) -> list[APIRouter]:
-    """Return the routers in the order of matching. Paths with subjects come last: a subject may contain slashes, so
-    they match the most.
-    """
-    return [
-        _root(),
-        _schemas(store, guard),
-        _compatibility(store),
-        _config(store),
-        _mode(store),
-        *_subjects(store, guard),
+# In the order of matching. Paths with subjects come last: a subject may contain slashes, so they match the most.
+ROUTERS = (
+    root_routes,
+    schema_routes,
+    compatibility_routes,
+    config_routes,
+    mode_routes,
+    subject_list_routes,
+    version_routes,
+    subject_routes,
+)
+
+
+@root_routes.get("/")
+def root() -> dict[str, Any]:
+    """An empty object: the registry is up."""
+    return {}
+
+
+@root_routes.get("/contexts")
+def contexts() -> list[str]:
+    """The only context, `.`."""
+    return ["."]
+
+
+@root_routes.get("/schemas/types")
+def types() -> list[str]:
+    """The only schema type, AVRO."""
+    return ["AVRO"]
+
+
+@schema_routes.get("")
+def search_schemas(  # noqa: PLR0913 - the query's parameters
+    store: StoreDep,
+    sees: SeesDep,
+    page: SearchQuery,
+    prefix: PrefixText = "",
+    *,
+    deleted: Flag = False,
+    latest: LatestFlag = False,
+) -> list[dict[str, Any]]:
+    """Versions with their schemas, 1,000 at most, of subjects that the login may read."""
+
+    def choose(found: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        seen = [version for version in found if sees(version[0])]
+        return page.select(list(dict(seen).items()) if latest else seen)  # of a subject the last one stays
+
+    return [_as_json(registered) for registered in store.every_version(choose, prefix, deleted=deleted)]
+
+
+@schema_routes.get("/ids/{schema_id}")
+def schema_of_id(store: StoreDep, schema_id: SchemaId, *, max_id: MaxIdFlag = False) -> dict[str, Any]:
+    """The schema with this id."""
+    text, guid = store.schema(schema_id)
+    return {"schema": text, "guid": guid} | ({"maxId": store.max_id()} if max_id else {})
+
+
+@schema_routes.get("/ids/{schema_id}/schema")
+def text_of_id(store: StoreDep, schema_id: SchemaId) -> SchemaResponse:
+    """The schema's text alone."""
+    return SchemaResponse(store.schema(schema_id)[0])
+
+
+@schema_routes.get("/ids/{schema_id}/versions")
+def versions_of_id(  # noqa: PLR0913 - the query's parameters
+    store: StoreDep,
+    sees: SeesDep,
+    schema_id: SchemaId,
+    page: PageQuery,
+    subject: str | None = None,
+    *,
+    deleted: Flag = False,
+) -> list[dict[str, Any]]:
+    """Subjects and versions with this schema."""
+    found = [
+        {"subject": name, "version": version}
+        for name, version in store.uses(schema_id, deleted=deleted)
+        if subject in (None, name) and sees(name)
     ]
+    return page.select(found)
 
 
-def _root() -> APIRouter:
-    router = APIRouter()
-
-    @router.get("/")
-    def root() -> dict[str, Any]:
-        """An empty object: the registry is up."""
-        return {}
-
-    @router.get("/contexts")
-    def contexts() -> list[str]:
-        """The only context, `.`."""
-        return ["."]
-
-    @router.get("/schemas/types")
-    def types() -> list[str]:
-        """The only schema type, AVRO."""
-        return ["AVRO"]
-
-    return router
+@schema_routes.get("/ids/{schema_id}/subjects")
+def subjects_of_id(  # noqa: PLR0913 - the query's parameters
+    store: StoreDep,
+    sees: SeesDep,
+    schema_id: SchemaId,
+    page: PageQuery,
+    subject: str | None = None,
+    *,
+    deleted: Flag = False,
+) -> list[str]:
+    """Subjects with this schema."""
+    names = dict.fromkeys(name for name, _ in store.uses(schema_id, deleted=deleted))
+    return page.select([name for name in names if subject in (None, name) and sees(name)])
 
 
-def _schemas(store: Store, guard: Guard) -> APIRouter:
-    router = APIRouter(prefix="/schemas")
-
-    @router.get("")
-    def every(
-        request: Request,
-        page: SearchQuery,
-        prefix: PrefixText = "",
-        *,
-        deleted: Flag = False,
-        latest: LatestFlag = False,
-    ) -> list[dict[str, Any]]:
-        """Versions with their schemas, 1,000 at most, of subjects that the login may read."""
-        sees = guard.sees(request)
-
-        def choose(found: list[tuple[str, int]]) -> list[tuple[str, int]]:
-            seen = [version for version in found if sees(version[0])]
-            return page.select(list(dict(seen).items()) if latest else seen)  # of a subject the last one stays
-
-        return [_as_json(registered) for registered in store.every_version(choose, prefix, deleted=deleted)]
-
-    @router.get("/ids/{schema_id}")
-    def schema(schema_id: SchemaId, *, max_id: MaxIdFlag = False) -> dict[str, Any]:
-        """The schema with this id."""
-        text, guid = store.schema(schema_id)
-        return {"schema": text, "guid": guid} | ({"maxId": store.max_id()} if max_id else {})
-
-    @router.get("/ids/{schema_id}/schema")
-    def schema_alone(schema_id: SchemaId) -> SchemaResponse:
-        """The schema's text alone."""
-        return SchemaResponse(store.schema(schema_id)[0])
-
-    @router.get("/ids/{schema_id}/versions")
-    def uses(
-        request: Request, schema_id: SchemaId, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
-    ) -> list[dict[str, Any]]:
-        """Subjects and versions with this schema."""
-        sees = guard.sees(request)
-        found = [
-            {"subject": name, "version": version}
-            for name, version in store.uses(schema_id, deleted=deleted)
-            if subject in (None, name) and sees(name)
-        ]
-        return page.select(found)
-
-    @router.get("/ids/{schema_id}/subjects")
-    def subjects(
-        request: Request, schema_id: SchemaId, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
-    ) -> list[str]:
-        """Subjects with this schema."""
-        sees = guard.sees(request)
-        names = dict.fromkeys(name for name, _ in store.uses(schema_id, deleted=deleted))
-        return page.select([name for name in names if subject in (None, name) and sees(name)])
-
-    @router.get("/guids/{guid}")
-    def schema_of_guid(guid: str) -> dict[str, Any]:
-        """The schema with this hash."""
-        return {"schema": store.schema_of_guid(guid), "guid": guid}
-
-    return router
+@schema_routes.get("/guids/{guid}")
+def schema_of_guid(store: StoreDep, guid: str) -> dict[str, Any]:
+    """The schema with this hash."""
+    return {"schema": store.schema_of_guid(guid), "guid": guid}
 
 
-def _compatibility(store: Store) -> APIRouter:
-    router = APIRouter(prefix="/compatibility/subjects/{subject:path}/versions")
-
-    def check(subject: str, body: object, version: str | None, *, verbose: bool) -> dict[str, Any]:
-        messages = store.check_compatibility(subject, requests.schema_text(body), version)
-        return {"is_compatible": not messages} | ({"messages": messages} if verbose else {})
-
-    @router.post("/{version}")
-    def with_version(subject: Subject, version: str, body: Body, *, verbose: Flag = False) -> dict[str, Any]:
-        """Whether the schema is compatible with this version."""
-        return check(subject, body, version, verbose=verbose)
-
-    @router.post("")
-    def with_versions(subject: Subject, body: Body, *, verbose: Flag = False) -> dict[str, Any]:
-        """Whether the schema is compatible with the versions that the subject's level names."""
-        return check(subject, body, None, verbose=verbose)
-
-    return router
+@compatibility_routes.post("/{version}")
+def with_version(
+    store: StoreDep, subject: Subject, version: str, body: Body, *, verbose: Flag = False
+) -> dict[str, Any]:
+    """Whether the schema is compatible with this version."""
+    return _check(store, subject, body, version, verbose=verbose)
 
 
-def _config(store: Store) -> APIRouter:
-    router = APIRouter(prefix="/config")
-
-    @router.get("")
-    def global_level() -> dict[str, str]:
-        """The compatibility level of subjects without one of their own."""
-        return {"compatibilityLevel": store.level(GLOBAL, or_global=True).name}
-
-    @router.put("")
-    def set_global_level(body: Body) -> dict[str, str]:
-        """Sets that level."""
-        level = requests.level(body)
-        store.set_level(GLOBAL, level)
-        return {"compatibility": level.name}
-
-    @router.delete("")
-    def delete_global_level() -> dict[str, str]:
-        """Resets it to BACKWARD, and answers with the one before."""
-        return {"compatibilityLevel": store.delete_level(GLOBAL).name}
-
-    @router.get("/{subject:path}")
-    def level_of(subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, str]:
-        """The subject's level."""
-        return {"compatibilityLevel": store.level(subject, or_global=or_global).name}
-
-    @router.put("/{subject:path}")
-    def set_level(subject: Subject, body: Body) -> dict[str, str]:
-        """Sets the subject's level."""
-        level = requests.level(body)
-        store.set_level(subject, level)
-        return {"compatibility": level.name}
-
-    @router.delete("/{subject:path}")
-    def delete_level(subject: Subject) -> dict[str, str]:
-        """Removes the subject's level, and answers with it."""
-        return {"compatibilityLevel": store.delete_level(subject).name}
-
-    return router
+@compatibility_routes.post("")
+def with_versions(store: StoreDep, subject: Subject, body: Body, *, verbose: Flag = False) -> dict[str, Any]:
+    """Whether the schema is compatible with the versions that the subject's level names."""
+    return _check(store, subject, body, None, verbose=verbose)
 
 
-def _mode(store: Store) -> APIRouter:
-    router = APIRouter(prefix="/mode")
-
-    @router.get("")
-    def global_mode() -> dict[str, str]:
-        """READWRITE or READONLY."""
-        return {"mode": store.mode(GLOBAL, or_global=True)}
-
-    @router.put("")
-    def set_global_mode(body: Body) -> dict[str, str]:
-        """Sets the mode of subjects without one of their own."""
-        mode = requests.mode(body)
-        store.set_mode(GLOBAL, mode)
-        return {"mode": mode}
-
-    @router.get("/{subject:path}")
-    def mode_of(subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, str]:
-        """The subject's mode."""
-        return {"mode": store.mode(subject, or_global=or_global)}
-
-    @router.put("/{subject:path}")
-    def set_mode(subject: Subject, body: Body) -> dict[str, str]:
-        """Sets the subject's mode."""
-        mode = requests.mode(body)
-        store.set_mode(subject, mode)
-        return {"mode": mode}
-
-    @router.delete("/{subject:path}")
-    def delete_mode(subject: Subject) -> dict[str, str]:
-        """Removes the subject's mode, and answers with it."""
-        return {"mode": store.delete_mode(subject)}
-
-    return router
+@config_routes.get("")
+def global_level(store: StoreDep) -> dict[str, str]:
+    """The compatibility level of subjects without one of their own."""
+    return {"compatibilityLevel": store.level(GLOBAL, or_global=True).name}
 
 
-def _subjects(store: Store, guard: Guard) -> list[APIRouter]:
-    return [_subject_list(store, guard), _versions(store), _subject(store)]
+@config_routes.put("")
+def set_global_level(store: StoreDep, body: Body) -> dict[str, str]:
+    """Sets that level."""
+    level = requests.level(body)
+    store.set_level(GLOBAL, level)
+    return {"compatibility": level.name}
 
 
-def _subject_list(store: Store, guard: Guard) -> APIRouter:
-    router = APIRouter()
-
-    @router.get("/subjects")
-    def subjects(request: Request, deleted: DeletedQuery, page: PageQuery, prefix: PrefixText = "") -> list[str]:
-        """Subjects that the login may read."""
-        found = store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else)
-        return page.select(list(filter(guard.sees(request), found)))
-
-    return router
+@config_routes.delete("")
+def delete_global_level(store: StoreDep) -> dict[str, str]:
+    """Resets it to BACKWARD, and answers with the one before."""
+    return {"compatibilityLevel": store.delete_level(GLOBAL).name}
 
 
-def _versions(store: Store) -> APIRouter:
-    router = APIRouter(prefix="/subjects/{subject:path}/versions")
-
-    @router.get("/{version}/schema")
-    def schema(subject: Subject, version: str, *, deleted: Flag = False) -> SchemaResponse:
-        """The version's schema alone."""
-        return SchemaResponse(store.version(subject, version, deleted=deleted).text)
-
-    @router.get("/{version}/referencedby")
-    def referenced_by(subject: Subject, version: str) -> list[int]:
-        """An empty list: schemas have no references."""
-        store.version(subject, version, deleted=True)
-        return []
-
-    @router.get("/{version}")
-    def version(subject: Subject, version: str, *, deleted: Flag = False) -> dict[str, Any]:
-        """One version, by number or `latest`."""
-        return _as_json(store.version(subject, version, deleted=deleted))
-
-    @router.delete("/{version}")
-    def delete(subject: Subject, version: str, *, permanent: Flag = False) -> int:
-        """Deletes the version: softly, or with `permanent` after that for good."""
-        return store.delete_version(subject, version, permanent=permanent)
-
-    @router.get("")
-    def numbers(subject: Subject, deleted: DeletedQuery, page: PageQuery) -> list[int]:
-        """The subject's version numbers."""
-        return page.select(store.versions(subject, deleted=deleted.too, only_deleted=deleted.nothing_else))
-
-    @router.post("")
-    def register(subject: Subject, body: Body) -> dict[str, Any]:
-        """Registers the schema, and answers with its id. Idempotent."""
-        registered = store.register(subject, requests.schema_text(body))
-        return {"id": registered.schema_id, "version": registered.version, "guid": registered.guid}
-
-    return router
+@config_routes.get("/{subject:path}")
+def level_of(store: StoreDep, subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, str]:
+    """The subject's level."""
+    return {"compatibilityLevel": store.level(subject, or_global=or_global).name}
 
 
-def _subject(store: Store) -> APIRouter:
-    router = APIRouter(prefix="/subjects/{subject:path}")
+@config_routes.put("/{subject:path}")
+def set_level(store: StoreDep, subject: Subject, body: Body) -> dict[str, str]:
+    """Sets the subject's level."""
+    level = requests.level(body)
+    store.set_level(subject, level)
+    return {"compatibility": level.name}
 
-    @router.post("")
-    def lookup(subject: Subject, body: Body, *, deleted: Flag = False) -> dict[str, Any]:
-        """The version that has this schema."""
-        return _as_json(store.lookup(subject, requests.schema_text(body), deleted=deleted))
 
-    @router.delete("")
-    def delete(subject: Subject, *, permanent: Flag = False) -> list[int]:
-        """Deletes all versions: softly, or with `permanent` after that for good."""
-        return store.delete_subject(subject, permanent=permanent)
+@config_routes.delete("/{subject:path}")
+def delete_level(store: StoreDep, subject: Subject) -> dict[str, str]:
+    """Removes the subject's level, and answers with it."""
+    return {"compatibilityLevel": store.delete_level(subject).name}
 
-    return router
+
+@mode_routes.get("")
+def global_mode(store: StoreDep) -> dict[str, str]:
+    """READWRITE or READONLY."""
+    return {"mode": store.mode(GLOBAL, or_global=True)}
+
+
+@mode_routes.put("")
+def set_global_mode(store: StoreDep, body: Body) -> dict[str, str]:
+    """Sets the mode of subjects without one of their own."""
+    mode = requests.mode(body)
+    store.set_mode(GLOBAL, mode)
+    return {"mode": mode}
+
+
+@mode_routes.get("/{subject:path}")
+def mode_of(store: StoreDep, subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, str]:
+    """The subject's mode."""
+    return {"mode": store.mode(subject, or_global=or_global)}
+
+
+@mode_routes.put("/{subject:path}")
+def set_mode(store: StoreDep, subject: Subject, body: Body) -> dict[str, str]:
+    """Sets the subject's mode."""
+    mode = requests.mode(body)
+    store.set_mode(subject, mode)
+    return {"mode": mode}
+
+
+@mode_routes.delete("/{subject:path}")
+def delete_mode(store: StoreDep, subject: Subject) -> dict[str, str]:
+    """Removes the subject's mode, and answers with it."""
+    return {"mode": store.delete_mode(subject)}
+
+
+@subject_list_routes.get("/subjects")
+def subjects(
+    store: StoreDep, sees: SeesDep, deleted: DeletedQuery, page: PageQuery, prefix: PrefixText = ""
+) -> list[str]:
+    """Subjects that the login may read."""
+    found = store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else)
+    return page.select(list(filter(sees, found)))
+
+
+@version_routes.get("/{version}/schema")
+def schema_of_version(store: StoreDep, subject: Subject, version: str, *, deleted: Flag = False) -> SchemaResponse:
+    """The version's schema alone."""
+    return SchemaResponse(store.version(subject, version, deleted=deleted).text)
+
+
+@version_routes.get("/{version}/referencedby")
+def referenced_by(store: StoreDep, subject: Subject, version: str) -> list[int]:
+    """An empty list: schemas have no references."""
+    store.version(subject, version, deleted=True)
+    return []
+
+
+@version_routes.get("/{version}")
+def version(store: StoreDep, subject: Subject, version: str, *, deleted: Flag = False) -> dict[str, Any]:
+    """One version, by number or `latest`."""
+    return _as_json(store.version(subject, version, deleted=deleted))
+
+
+@version_routes.delete("/{version}")
+def delete_version(store: StoreDep, subject: Subject, version: str, *, permanent: Flag = False) -> int:
+    """Deletes the version: softly, or with `permanent` after that for good."""
+    return store.delete_version(subject, version, permanent=permanent)
+
+
+@version_routes.get("")
+def numbers(store: StoreDep, subject: Subject, deleted: DeletedQuery, page: PageQuery) -> list[int]:
+    """The subject's version numbers."""
+    return page.select(store.versions(subject, deleted=deleted.too, only_deleted=deleted.nothing_else))
+
+
+@version_routes.post("")
+def register(store: StoreDep, subject: Subject, body: Body) -> dict[str, Any]:
+    """Registers the schema, and answers with its id. Idempotent."""
+    registered = store.register(subject, requests.schema_text(body))
+    return {"id": registered.schema_id, "version": registered.version, "guid": registered.guid}
+
+
+@subject_routes.post("")
+def lookup(store: StoreDep, subject: Subject, body: Body, *, deleted: Flag = False) -> dict[str, Any]:
+    """The version that has this schema."""
+    return _as_json(store.lookup(subject, requests.schema_text(body), deleted=deleted))
+
+
+@subject_routes.delete("")
+def delete_subject(store: StoreDep, subject: Subject, *, permanent: Flag = False) -> list[int]:
+    """Deletes all versions: softly, or with `permanent` after that for good."""
+    return store.delete_subject(subject, permanent=permanent)
+
+
+def _check(store: Store, subject: str, body: object, version: str | None, *, verbose: bool) -> dict[str, Any]:
+    messages = store.check_compatibility(subject, requests.schema_text(body), version)
+    return {"is_compatible": not messages} | ({"messages": messages} if verbose else {})
 
 
 def _as_json(registered: Registered) -> dict[str, Any]:

@@ -30,12 +30,17 @@ LATEST = None
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """One version of a subject; `digest` is the schema's hex SHA-256."""
+    """One version of a subject."""
 
+    # The subject's name.
     subject: str
+    # The version's number.
     version: int
+    # The schema's id.
     schema_id: int
+    # The schema's text.
     text: str
+    # The schema's SHA-256, in hex.
     digest: str
 
     @property
@@ -56,10 +61,13 @@ def read_schema(text: str) -> AvroSchema:
 
 
 class Counts(NamedTuple):
-    """The content of the registry; deleted versions count only as schemas."""
+    """The content of the registry. Deleted versions count only as schemas."""
 
+    # The number of subjects.
     subjects: int
+    # The number of versions.
     versions: int
+    # The number of schemas.
     schemas: int
 
 

@@ -15,25 +15,33 @@ NO_DEFAULT = object()
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`avro`: its type, without null. `sql_type`: as the database names it. `default`: a JSON value of its type, or
-    NO_DEFAULT.
-    """
+    """A column of a table."""
 
+    # Its name.
     name: str
+    # Its Avro type as JSON, without null.
     avro: Any
+    # Its type, as the database names it.
     sql_type: str
+    # Whether it may be null.
     is_nullable: bool
+    # A JSON value of its type, or NO_DEFAULT.
     default: Any = NO_DEFAULT
+    # Its documentation.
     doc: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`primary_key`: names of columns in order."""
+    """A table of a database."""
 
+    # Its name.
     name: str
+    # Its columns, in order.
     columns: Sequence[Column]
+    # The names of the primary key's columns, in order.
     primary_key: Sequence[str]
+    # Its documentation.
     doc: str | None = None
 
 

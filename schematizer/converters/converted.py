@@ -14,25 +14,33 @@ class ConversionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FieldDocumentation:
-    """The documentation of one field; None: nothing."""
+    """The documentation of one field. None says nothing."""
 
+    # The documentation.
     doc: str | None = None
+    # The owner.
     owner: str | None = None
+    # Whether its values are personal data.
     is_pii: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """`source`: the table's name, None if the description has none. `value`, `key`: Avro schemas as JSON texts; a key
-    where the messages have one. `primary_key`: names of fields in order; empty if it is not known. `fields`: by path.
-    """
+    """The result of converting a description."""
 
+    # The table's name; None if the description has none.
     source: str | None
+    # The Avro schema of values, as a JSON text.
     value: str
+    # The Avro schema of keys, as a JSON text; None where messages have no key.
     key: str | None = None
+    # The names of the primary key's fields, in order; empty if it is not known.
     primary_key: tuple[str, ...] = ()
+    # The documentation of the source.
     doc: str | None = None
+    # The owner of the source.
     owner: str | None = None
+    # The documentation of fields, by path.
     fields: Mapping[str, FieldDocumentation] = field(default_factory=dict)
 
     def value_with_key(self) -> str:

@@ -22,32 +22,45 @@ _AFTER_TYPE = ("static", "primary", "masked")
 
 
 class Token(NamedTuple):
-    """`text`: as written; `content`: a name without quotes (a plain one in lower case), a string without quotes."""
+    """A token of CQL."""
 
+    # The kind of token.
     kind: str
+    # The text as written.
     text: str
+    # A name without quotes (a plain one in lower case), a string without quotes.
     content: str
 
 
 @dataclass(slots=True)
 class TypeStatement:
-    """`fields`: the text of each field's type."""
+    """A CREATE TYPE statement."""
 
+    # The keyspace, if it is named.
     keyspace: str | None
+    # The type's name.
     name: str
+    # The text of each field's type, by the field's name.
     fields: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class TableStatement:
-    """`columns`: the text of each column's type, in the statement's order."""
+    """A CREATE TABLE statement."""
 
+    # The keyspace, if it is named.
     keyspace: str | None
+    # The table's name.
     name: str
+    # The text of each column's type, in the statement's order.
     columns: dict[str, str] = field(default_factory=dict)
+    # The names of the static columns.
     statics: set[str] = field(default_factory=set)
+    # The names of the partition key's columns, in order.
     partition_key: list[str] = field(default_factory=list)
+    # The names of the clustering columns, in order.
     clustering: list[str] = field(default_factory=list)
+    # The table's comment.
     comment: str = ""
 
     def places(self) -> dict[str, tuple[str, int]]:

@@ -11,23 +11,25 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Offsets at one moment. `seconds`: a clock that only goes forward; `ends`: the next offset to be written;
-    `committed`: by consumer group, the next offset to be read.
-    """
+    """Offsets at one moment."""
 
+    # The moment, in seconds of a clock that only goes forward.
     seconds: float
+    # The next offset to be written, by partition.
     ends: Mapping[Partition, int]
+    # The next offset to be read, by consumer group and partition.
     committed: Mapping[str, Mapping[Partition, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The measurements of one topic. `rate`: offsets a second, about messages a second (Kafka's transactions take
-    some); None before the second sample. `lags`: by consumer group, how many offsets it has not read yet.
-    """
+    """The measurements of one topic."""
 
+    # The number of its partitions.
     partitions: int
+    # Offsets a second, about messages a second (Kafka's transactions take some); None before the second sample.
     rate: float | None
+    # The number of offsets that a consumer group has not read yet, by group.
     lags: Mapping[str, int]
 
 

@@ -20,7 +20,9 @@ READ_ONLY = "READONLY"
 class Settings(NamedTuple):
     """The subject's own settings, the global ones without these, or None."""
 
+    # The compatibility level.
     compatibility: str | None
+    # The mode.
     mode: str | None
 
     @property

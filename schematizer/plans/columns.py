@@ -18,15 +18,19 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """`avro`: the field's type without null. `aliases`: earlier names. `sql_type`: what the schema says the type is in
-    the database that it describes, or None.
-    """
+    """A column of a plan."""
 
+    # The field's name.
     name: str
+    # The field's Avro type as JSON, without null.
     avro: Any
+    # Whether it may be null.
     is_nullable: bool
+    # Its documentation.
     doc: str | None = None
+    # Its earlier names.
     aliases: tuple[str, ...] = ()
+    # The type in the database that the schema describes; None if the schema does not say it.
     sql_type: str | None = None
 
 

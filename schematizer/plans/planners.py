@@ -38,10 +38,15 @@ class SqlPlanner:
     a backslash in a text escapes what follows.
     """
 
+    # The warehouse's names of types.
     types: Types
+    # Whether the warehouse changes a column's type, or only fills a new column from the old one.
     retypes_in_place: bool
+    # Whether the warehouse can change that a column may be null.
     changes_nullability: bool
+    # Whether a change of type says how values convert.
     using: bool = False
+    # Whether a backslash in a text escapes the next character.
     escapes: bool = True
 
     def create_table(self, table: str, columns: Sequence[PlanColumn], primary_key: Sequence[str]) -> list[str]:

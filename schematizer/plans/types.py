@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 
 class Types(NamedTuple):
-    """A warehouse's names of types. `plain`: by Avro's primitive or logical type; `nested`: of arrays, maps,
-    records and unions; `max_precision`: of its decimals.
-    """
+    """A warehouse's names of types."""
 
+    # By Avro's primitive or logical type.
     plain: Mapping[str, str]
+    # The type of arrays, maps, records and unions.
     nested: str
+    # The largest precision of its decimals, in digits.
     max_precision: int
 
 

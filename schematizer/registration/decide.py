@@ -29,41 +29,53 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewSchema:
-    """`key`: the canonical key schema, None without one. `primary_key`, `paths`: of its fields. `pii`: those of its
-    paths that are personal.
-    """
+    """A schema to be registered."""
 
+    # The schema of values.
     schema: AvroSchema
+    # The canonical key schema; None without one.
     key: str | None
+    # The paths of the primary key's fields, in order.
     primary_key: tuple[str, ...]
+    # The paths of all its fields.
     paths: frozenset[str]
+    # The paths of its personal fields.
     pii: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class NewestTopic:
-    """The newest topic of the source. `is_key_known`: False if nothing says what its key is. `schemas`: (id, schema) of
-    those that are not disabled, the oldest first; `paths`: all of their fields; `pii`: the personal fields that it was
-    made for; `is_private`: its name begins with the prefix of personal data.
-    """
+    """The newest topic of the source."""
 
+    # The topic's name.
     name: str
+    # Whether it is disabled.
     is_disabled: bool
+    # Whether its name begins with the prefix of personal data.
     is_private: bool
+    # Whether anything says what its key is.
     is_key_known: bool
+    # The canonical key schema; None without one.
     key: str | None
+    # The paths of the primary key's fields, in order.
     primary_key: tuple[str, ...]
+    # The paths of all fields of its schemas.
     paths: frozenset[str]
+    # The personal fields that it was made for.
     pii: frozenset[str]
+    # The ids and schemas that are not disabled, the oldest first.
     schemas: tuple[tuple[int, AvroSchema], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`reason`: a sentence."""
+    """The decision about a schema."""
 
+    # Whether it needs a new topic.
     is_new_topic: bool
+    # The rule that decided.
     rule: Rule
+    # The reason, as a sentence.
     reason: str
 
 

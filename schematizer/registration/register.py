@@ -33,17 +33,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A description to register. `source`: by default the description's own name. `key`: the Avro schema of the keys,
-    for the format avro. `fields`: what is said of fields besides the description, by path.
-    """
+    """A description to register."""
 
+    # The name of the namespace.
     namespace: str
+    # The format of the description.
     format: str
+    # The description.
     text: str
+    # The name of the source; None for the description's own name.
     source: str | None = None
+    # The Avro schema of the keys, for the format avro.
     key: str | None = None
+    # The owner of the source.
     owner: str | None = None
+    # The documentation of the source.
     doc: str | None = None
+    # The documentation of fields besides the description's own, by path.
     fields: Mapping[str, FieldDocumentation] = field(default_factory=dict)
 
 

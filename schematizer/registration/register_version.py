@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class NewVersion(NamedTuple):
     """A schema that is to be a version of a subject. No check is left to do."""
 
+    # The subject's name.
     subject: str
     # the schema's canonical text
     text: str
@@ -31,7 +32,9 @@ class NewVersion(NamedTuple):
 class Version(NamedTuple):
     """A version of a subject that is not deleted."""
 
+    # Its number.
     number: int
+    # The schema's id.
     schema_id: int
 
 

@@ -25,24 +25,34 @@ _REASON_LENGTH = 64
 
 
 class AuditEvent(BaseModel):
-    """An event of the audit log. `about`: a path without its query, or a name."""
+    """An event of the audit log."""
 
     model_config = ConfigDict(frozen=True)
 
+    # The name of the one who asked.
     actor: str
+    # The address that the request came from.
     address: str
+    # The request's method, or another act.
     action: str
+    # A path without its query, or a name.
     about: str
+    # The namespace that it concerns; None for all.
     namespace: str | None = None
+    # The result.
     result: Result
+    # Why it was refused or failed.
     reason: str = ""
+    # The status of the answer.
     status: int | None = None
 
 
 class AuditEntry(AuditEvent):
     """A record; `id` rises."""
 
+    # Its id, which rises with each record.
     id: int
+    # When it was written.
     at: datetime
 
 

@@ -34,16 +34,20 @@ _LOGIN = "Log in with an API key (Basic or Bearer) or with a token of the regist
 
 
 class Bearers(NamedTuple):
-    """The verification of OIDC tokens, and the meaning of their claims."""
+    """The parts that verify tokens of OIDC."""
 
+    # Verifies the tokens.
     tokens: Tokens
+    # Gives the grants of their claims.
     claims: Claims
 
 
 class Limits(NamedTuple):
-    """`actors` is None where nothing is limited; `failures` counts failed logins by address."""
+    """The limits of requests."""
 
+    # The limit of an actor's requests; None where nothing is limited.
     actors: TokenBuckets | None
+    # Counts failed logins by address.
     failures: TokenBuckets
 
 

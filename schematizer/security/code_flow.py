@@ -30,9 +30,11 @@ CALLBACK = "/sign-in/oidc/callback"
 
 
 class Begun(NamedTuple):
-    """`cookie`: what the browser must bring back; `url`: where it goes now."""
+    """The beginning of a login with OIDC."""
 
+    # The value that the browser must bring back.
     cookie: str
+    # Where the browser goes now.
     url: str
 
 

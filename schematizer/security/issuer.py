@@ -32,10 +32,13 @@ _MAX_KEYS = 100
 
 
 class Endpoints(NamedTuple):
-    """`authorization` and `token` are empty if the issuer has none."""
+    """The addresses of an issuer."""
 
+    # The address of its public keys.
     jwks: str
+    # The address of its login; empty if the issuer has none.
     authorization: str
+    # The address that gives tokens; empty if the issuer has none.
     token: str
 
 

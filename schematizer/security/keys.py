@@ -40,14 +40,23 @@ class ApiKey(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    # The key's id.
     key_id: str
+    # Who uses the key.
     name: str
+    # The grants, as `ROLE:NAMESPACE`.
     grants: list[str]
+    # The name of the one who made it.
     created_by: str
+    # When it was made.
     created_at: datetime
+    # When it ends; None if it does not expire.
     expires_at: datetime | None
+    # When it was revoked.
     revoked_at: datetime | None
+    # The name of the one who revoked it.
     revoked_by: str | None
+    # Whether it is neither revoked nor expired.
     is_usable: bool
 
 
@@ -56,16 +65,22 @@ class NewApiKey(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    # The key.
     key: ApiKey
+    # The secret, which is shown only here.
     secret: str
+    # The value that `Authorization: Bearer` carries.
     bearer: str
 
 
 class VerifiedKey(NamedTuple):
-    """`row_id`: of the table."""
+    """An API key whose secret was right."""
 
+    # The id of its row in the table.
     row_id: int
+    # The name of the actor.
     actor: str
+    # The rights.
     grants: Grants
 
 

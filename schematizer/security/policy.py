@@ -20,14 +20,15 @@ _LOCAL_NAME = "localhost"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`anonymous`: what those may do who did not log in. `rate`: requests a second of an address or an actor, None for
-    no limit. `hosts`: the names under which browsers may call an open registry, None for any. `origins`: where forms
-    may come from besides the host that they are sent to.
-    """
+    """The rules for requests."""
 
+    # The rights of those who did not log in.
     anonymous: Grants
+    # The requests a second of an address or an actor; None for no limit.
     rate: float | None
+    # The names under which browsers may call an open registry; None for any.
     hosts: frozenset[str] | None
+    # The places that forms may come from besides the host that they are sent to.
     origins: frozenset[str]
 
     def knows_host(self, host: str) -> bool:

@@ -92,6 +92,11 @@ class SignIn:
         )
         return HTMLResponse(body, status_code=status, headers={"Cache-Control": "no-store"})
 
+    def require_flow(self) -> CodeFlow:
+        """Return the flow of OIDC. Only an application that has one has routes that ask for it."""
+        assert self.flow is not None
+        return self.flow
+
     def _record(self, request: Request, actor: Actor, action: str) -> None:
         address = caller_of(request).address
         event = AuditEvent(actor=actor.name, address=address, action=action, about=PATH, result=Result.DONE)
@@ -100,78 +105,90 @@ class SignIn:
 
 def sign_in_application(access: Authenticator, sessions: Sessions, audit: AuditLog, flow: CodeFlow | None) -> FastAPI:
     app = FastAPI(title="Sign in", docs_url=None, redoc_url=None, openapi_url=None)
-    room = SignIn(access, sessions, audit, flow)
-    app.include_router(_with_keys(room))
+    app.state.sign_in = SignIn(access, sessions, audit, flow)
+    app.include_router(with_keys)
     if flow is not None:
-        app.include_router(_with_oidc(room, flow))
-
-    def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, CatalogueError)
-        return room.page(request, "/", f"{error.problem} {error.fix}", error.refusal.value)
-
-    def invalid(request: Request, _error: Exception) -> Response:
-        return room.page(request, "/", "A field of the form is missing.", Refusal.INVALID.value)
-
-    app.add_exception_handler(CatalogueError, refused)
-    app.add_exception_handler(RequestValidationError, invalid)
+        app.include_router(with_oidc)
+    app.add_exception_handler(CatalogueError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
     return app
 
 
-def _with_keys(room: SignIn) -> APIRouter:
-    routes = APIRouter()
-
-    @routes.get("/")
-    def sign_in_page(request: Request, next: str = "/") -> Response:  # noqa: A002 - the name in the URL
-        return room.page(request, next)
-
-    @routes.get("/style.css")
-    def style() -> Response:
-        return PlainTextResponse(_STYLE, media_type="text/css")
-
-    @routes.post("/", dependencies=[Depends(csrf.check)])
-    def sign_in(
-        request: Request,
-        key_id: Annotated[str, Form()],
-        secret: Annotated[str, Form()],
-        next: Annotated[str, Form()] = "/",  # noqa: A002 - as above
-    ) -> Response:
-        try:
-            found = room.access.verify_key(request, key_id.strip(), secret.strip())
-        except CatalogueError as error:
-            return room.page(request, next, error.problem, error.refusal.value)
-        return room.start(request, Actor(found.actor, found.grants), next, found.row_id)
-
-    @routes.post("/out", dependencies=[Depends(csrf.check)])
-    def sign_out(request: Request) -> Response:
-        return room.end(request)
-
-    return routes
+async def sign_in_of(request: Request) -> SignIn:
+    """Return what the application keeps for its routes."""
+    return _sign_in(request)
 
 
-def _with_oidc(room: SignIn, flow: CodeFlow) -> APIRouter:
-    routes = APIRouter()
+def _sign_in(request: Request) -> SignIn:
+    found: SignIn = request.app.state.sign_in
+    return found
 
-    @routes.get("/oidc")
-    def begin(request: Request, next: str = "/") -> Response:  # noqa: A002 - as above
-        begun = flow.begin(local_path(next))
-        csrf.set_cookie(request, _FLOW_COOKIE, begun.cookie, _FLOW_SECONDS)
-        return RedirectResponse(begun.url, status_code=303)
 
-    @routes.get(CALLBACK.removeprefix(PATH))
-    def finish(request: Request, code: str = "", state: str = "", iss: str | None = None) -> Response:
-        cookie = request.cookies.get(csrf.cookie_name(request, _FLOW_COOKIE), "")
-        csrf.set_cookie(request, _FLOW_COOKIE, "", 0)
-        try:
-            actor, after = flow.finish(cookie, code, state, iss)
-        except InvalidTokenError as error:
-            raise room.access.failed(request, f"sign-in-{error.reason}") from error
-        if not actor.grants.every:
-            raise CatalogueError(
-                Refusal.FORBIDDEN, f"{actor.name} has no role here.", "Ask an administrator of the registry for one."
-            )
-        return room.start(request, actor, after)
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CatalogueError)
+    return _sign_in(request).page(request, "/", f"{error.problem} {error.fix}", error.refusal.value)
 
-    return routes
+
+def _invalid(request: Request, _error: Exception) -> Response:
+    return _sign_in(request).page(request, "/", "A field of the form is missing.", Refusal.INVALID.value)
+
+
+SignInDep = Annotated[SignIn, Depends(sign_in_of)]
+
+with_keys = APIRouter()
+with_oidc = APIRouter()
+
+
+@with_keys.get("/")
+def sign_in_page(shared: SignInDep, request: Request, next: str = "/") -> Response:  # noqa: A002 - the name in the URL
+    return shared.page(request, next)
+
+
+@with_keys.get("/style.css")
+def style() -> Response:
+    return PlainTextResponse(_STYLE, media_type="text/css")
+
+
+@with_keys.post("/", dependencies=[Depends(csrf.check)])
+def sign_in(
+    shared: SignInDep,
+    request: Request,
+    key_id: Annotated[str, Form()],
+    secret: Annotated[str, Form()],
+    next: Annotated[str, Form()] = "/",  # noqa: A002 - as above
+) -> Response:
+    try:
+        found = shared.access.verify_key(request, key_id.strip(), secret.strip())
+    except CatalogueError as error:
+        return shared.page(request, next, error.problem, error.refusal.value)
+    return shared.start(request, Actor(found.actor, found.grants), next, found.row_id)
+
+
+@with_keys.post("/out", dependencies=[Depends(csrf.check)])
+def sign_out(shared: SignInDep, request: Request) -> Response:
+    return shared.end(request)
+
+
+@with_oidc.get("/oidc")
+def begin(shared: SignInDep, request: Request, next: str = "/") -> Response:  # noqa: A002 - as above
+    begun = shared.require_flow().begin(local_path(next))
+    csrf.set_cookie(request, _FLOW_COOKIE, begun.cookie, _FLOW_SECONDS)
+    return RedirectResponse(begun.url, status_code=303)
+
+
+@with_oidc.get(CALLBACK.removeprefix(PATH))
+def finish(shared: SignInDep, request: Request, code: str = "", state: str = "", iss: str | None = None) -> Response:
+    cookie = request.cookies.get(csrf.cookie_name(request, _FLOW_COOKIE), "")
+    csrf.set_cookie(request, _FLOW_COOKIE, "", 0)
+    try:
+        actor, after = shared.require_flow().finish(cookie, code, state, iss)
+    except InvalidTokenError as error:
+        raise shared.access.failed(request, f"sign-in-{error.reason}") from error
+    if not actor.grants.every:
+        raise CatalogueError(
+            Refusal.FORBIDDEN, f"{actor.name} has no role here.", "Ask an administrator of the registry for one."
+        )
+    return shared.start(request, actor, after)
 
 
 def local_path(path: str) -> str:

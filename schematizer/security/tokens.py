@@ -32,10 +32,13 @@ class InvalidTokenError(Exception):
 
 
 class ClaimRule(NamedTuple):
-    """Whoever has the value in the claim gets the grant."""
+    """The grant of those whose token has a value in a claim."""
 
+    # The claim's name.
     claim: str
+    # The value.
     value: str
+    # The grant.
     grant: Grant
 
 

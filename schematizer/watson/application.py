@@ -17,6 +17,7 @@ from schematizer.model.kept import refusal_of
 from schematizer.watson.links import Links
 from schematizer.watson.pages import clients, searching, sources, topics, writing
 from schematizer.watson.rendering import STATIC
+from schematizer.watson.site import keep_site, site_of_app
 from schematizer.watson.visitors import visitor_of
 
 if TYPE_CHECKING:
@@ -32,13 +33,18 @@ if TYPE_CHECKING:
 
 def watson_application(site: Site, count_database_error: Callable[[], None]) -> FastAPI:
     app = FastAPI(title="Watson", docs_url=None, redoc_url=None, openapi_url=None)
-    app.include_router(sources.router(site))
-    app.include_router(topics.router(site))
-    app.include_router(clients.router(site))
-    app.include_router(searching.router(site))
-    app.include_router(writing.router(site))
+    keep_site(app, site)
+    app.state.count_database_error = count_database_error
+    app.include_router(sources.router)
+    app.include_router(topics.router)
+    app.include_router(clients.router)
+    app.include_router(searching.router)
+    app.include_router(writing.router)
     app.mount("/static", _KeptFiles(directory=STATIC))
-    _add_errors(app, site, count_database_error)
+    app.add_exception_handler(CatalogueError, _refused)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(SQLAlchemyError, _database_error)
     return app
 
 
@@ -54,48 +60,47 @@ class _KeptFiles(StaticFiles):
         return response
 
 
-def _add_errors(app: FastAPI, site: Site, count_database_error: Callable[[], None]) -> None:
-    def answer(request: Request, problem: str, fix: str, status: int) -> Response:
-        visitor = visitor_of(request, site.sign_in_path, status)
-        context = {
-            "to": Links(request.scope.get("root_path", "")),
-            "crumbs": [],
-            "token": site.forms.token(request) if visitor.sign_out else None,
-            "may_write": False,
-            "search_text": "",
-            "visitor": visitor,
-            "problem": problem,
-            "fix": fix,
-            "status": status,
-        }
-        return site.templates.response("error.html", context, status, is_of_login=visitor.name is not None)
+def _answer(request: Request, problem: str, fix: str, status: int) -> Response:
+    site = site_of_app(request.app)
+    visitor = visitor_of(request, site.sign_in_path, status)
+    context = {
+        "to": Links(request.scope.get("root_path", "")),
+        "crumbs": [],
+        "token": site.forms.token(request) if visitor.sign_out else None,
+        "may_write": False,
+        "search_text": "",
+        "visitor": visitor,
+        "problem": problem,
+        "fix": fix,
+        "status": status,
+    }
+    return site.templates.response("error.html", context, status, is_of_login=visitor.name is not None)
 
-    def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, CatalogueError)
-        return answer(request, error.problem, error.fix, error.refusal.value)
 
-    def http_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return answer(request, f"{error.detail}.", "Search for it, or begin at the front page.", error.status_code)
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CatalogueError)
+    return _answer(request, error.problem, error.fix, error.refusal.value)
 
-    def invalid_request(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors()
-        )
-        return answer(request, f"{problems}.", "Go back and correct it.", Refusal.INVALID.value)
 
-    def database_error(request: Request, error: Exception) -> Response:
-        if isinstance(error, DataError):
-            problem = f"The registry cannot keep what was sent: {refusal_of(error)}."
-            return answer(request, problem, "Go back and correct it.", Refusal.INVALID.value)
-        count_database_error()
-        structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
-        return answer(
-            request, "The registry's database failed.", "See the registry's log; try again.", Refusal.UNAVAILABLE.value
-        )
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _answer(request, f"{error.detail}.", "Search for it, or begin at the front page.", error.status_code)
 
-    app.add_exception_handler(CatalogueError, refused)
-    app.add_exception_handler(HTTPException, http_error)
-    app.add_exception_handler(RequestValidationError, invalid_request)
-    app.add_exception_handler(SQLAlchemyError, database_error)
+
+def _invalid_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors()
+    )
+    return _answer(request, f"{problems}.", "Go back and correct it.", Refusal.INVALID.value)
+
+
+def _database_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, DataError):
+        problem = f"The registry cannot keep what was sent: {refusal_of(error)}."
+        return _answer(request, problem, "Go back and correct it.", Refusal.INVALID.value)
+    request.app.state.count_database_error()
+    structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
+    return _answer(
+        request, "The registry's database failed.", "See the registry's log; try again.", Refusal.UNAVAILABLE.value
+    )

@@ -22,11 +22,15 @@ class Kind(StrEnum):
 
 
 class Difference(NamedTuple):
-    """`before`, `after`: the types or the docs; None where the field is not there."""
+    """A difference between two versions of a schema."""
 
+    # The kind of difference.
     kind: Kind
+    # The field's path.
     path: str
+    # The type or the doc before; None where the field was not there.
     before: str | None
+    # The type or the doc after; None where the field is not there.
     after: str | None
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """`root`: where Watson is mounted."""
+    """The links of pages."""
 
+    # The path at which Watson is mounted.
     root: str
 
     def to(self, *parts: str, **query: object) -> str:

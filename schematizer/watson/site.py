@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
+
+from fastapi import Depends
+from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations
 
 from cdc_common.clients.registry.kinds import About
 from schematizer.access import Access, Role
@@ -19,7 +22,7 @@ from schematizer.watson.visitors import visitor_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.requests import Request
+    from fastapi import FastAPI
     from starlette.responses import HTMLResponse
 
     from cdc_common.clients.registry.views import Namespace
@@ -33,37 +36,55 @@ T = TypeVar("T")
 class Crumb(NamedTuple):
     """A link of the way to a page."""
 
+    # The words of the link.
     text: str
+    # The path that it leads to.
     link: str
 
 
 class Remarks(NamedTuple):
-    """The subject of a page's notes and tags. `about_id` 0: a field without documentation, by `path`."""
+    """The subject of a page's notes and tags."""
 
+    # The kind of thing.
     about: About
+    # The thing's id; 0 for a field without documentation, which the next ones name.
     about_id: int
+    # The field's namespace.
     namespace: str = ""
+    # The field's source.
     source: str = ""
+    # The field's path.
     path: str = ""
 
 
 class Paged(NamedTuple, Generic[T]):
-    """A part of a list. `number`: from 1; `last`: of the last part."""
+    """A part of a list."""
 
+    # The items of the part.
     rows: Sequence[T]
+    # The part's number, from 1.
     number: int
+    # The number of the last part.
     last: int
+    # The number of items of the whole list.
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
+    """The parts of the registry that pages use. A handler names it as its first parameter, `site: SiteDep`."""
+
+    # The catalogue.
     catalogue: Catalogue
+    # The rights of requests.
     access: Access
+    # The rates and lags of topics.
     measures: Measures
+    # The tokens of forms.
     forms: Forms
     # Where signing in is mounted; None for nowhere.
     sign_in_path: str | None = None
+    # The templates of pages.
     templates: Templates = field(default_factory=Templates)
 
     def links(self, request: Request) -> Links:
@@ -149,6 +170,25 @@ class Site:
             "notes": catalogue.notes.about(it.about, it.about_id),
             "tags": catalogue.tags.about(it.about, it.about_id),
         }
+
+
+def keep_site(app: FastAPI, site: Site) -> None:
+    """Keep the site where the application's requests find it."""
+    app.state.site = site
+
+
+def site_of_app(app: FastAPI) -> Site:
+    """Return the site that the application keeps."""
+    site: Site = app.state.site
+    return site
+
+
+async def site_of(request: Request) -> Site:
+    """Return the site of the application that the request has reached."""
+    return site_of_app(request.app)
+
+
+SiteDep = Annotated[Site, Depends(site_of)]
 
 
 def paged(rows: Sequence[T], number: int, size: int = PAGE_SIZE) -> Paged[T]:

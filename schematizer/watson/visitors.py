@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 
 class Visitor(NamedTuple):
-    """`name`: of who is logged in. `sign_in`: the link to sign in, where that allows more. `sign_out`: where the form
-    that ends a session is sent.
-    """
+    """The visitor of a page."""
 
+    # The name of the login; None without one.
     name: str | None = None
+    # The link to sign in, where that allows more.
     sign_in: str | None = None
+    # The path to which the form that ends a session is sent.
     sign_out: str | None = None
 
 

@@ -22,10 +22,13 @@ R = TypeVar("R", bound=SizedRecord)
 
 
 class ChunkSettings(NamedTuple):
-    """A chunk ends when it has this many bytes of keys and values, or messages, or was collected for this long."""
+    """The limits at which a chunk ends."""
 
+    # Bytes of keys and values.
     max_bytes: int
+    # The number of messages.
     max_messages: int
+    # How long messages are collected, in seconds.
     max_seconds: float
 
 

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 class StoredOffset(NamedTuple):
-    """A committed offset of a source partition, and the text that was committed beside it."""
+    """A committed offset of a source partition."""
 
+    # The next offset to process.
     offset: int
+    # The text that was committed beside it.
     metadata: str = ""
 
 

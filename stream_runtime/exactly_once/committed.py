@@ -19,11 +19,12 @@ FORMAT_VERSION = 1
 class Committed(NamedTuple):
     """A committed offset."""
 
+    # The next offset to process.
     offset: int
+    # When it was committed (s since 1970); 0 if an operator has set it.
     at: float
-    """When it was committed (s since 1970); 0 if an operator has set it."""
+    # Whether a message before it was sent, as far as is known.
     sent: bool = True
-    """Whether a message before it was sent, as far as is known."""
 
 
 def encode(shape: TopicShape, now: float, *, sent: bool) -> str:

@@ -57,13 +57,15 @@ def accept_all(_partition: SourcePartition, _before: Head | None, _result: objec
 
 
 class TaskSettings(NamedTuple):
-    """chunk: how much is processed at a time. check: what a result must pass before it is committed. tidying: what an
-    idle state does before it sleeps.
-    """
+    """The settings of a task."""
 
+    # How much is processed at a time.
     chunk: ChunkSettings
+    # Raises CdcError for a result that must not be committed.
     check: Check = accept_all
+    # The versions that an idle state makes before it sleeps.
     tidying: Tidying = NO_TIDYING
+    # Makes the errors, in the job's words.
     faults: Faults = NEUTRAL_FAULTS
 
 

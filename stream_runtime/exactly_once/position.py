@@ -23,23 +23,25 @@ FORMAT_VERSION = 1
 class Position(NamedTuple):
     """All messages before `offset` are in the state `version`, or change nothing."""
 
+    # The next offset to process.
     offset: int
+    # The state's version.
     version: str
+    # The topic's number of partitions.
     partitions: int
-    """The topic's number of partitions."""
+    # Kafka's id of the source topic; empty if it is not known.
     topic_id: str = ""
+    # How often the position was committed only to keep it from expiring. Each refresh makes it differ.
     refreshes: int = 0
-    """How often the position was committed only to keep it from expiring. Each refresh makes it differ."""
+    # How often the state was redistributed: messages may come from producers that do not know it yet.
     reshards: int = 0
-    """How often the state was redistributed: messages may come from producers that do not know it yet."""
+    # Set while a command works on the topic, which stops everything else. The command says what the numbers mean.
     in_progress: tuple[int, int] | None = None
-    """Set while a command works on the topic, which stops everything else. The command says what the numbers mean."""
+    # How long the source partition may sleep; None if that is not known.
     rest: Rest | None = None
-    """How long the source partition may sleep; None if that is not known."""
+    # The number of the last version that changed more than times, and its time of messages (ms); None if it is not
+    # known.
     busy: tuple[int, int] | None = None
-    """The number of the last version that changed more than times, and its time of messages (ms); None if it is not
-    known.
-    """
 
     def stored(self) -> StoredOffset:
         """The committed offset, with the other fields as its metadata."""

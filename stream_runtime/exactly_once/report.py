@@ -19,22 +19,22 @@ class Part(Protocol):
 class StateReport(NamedTuple):
     """The part of a report about a state."""
 
+    # The size of the local state.
     bytes: int = 0
-    """The size of the local state."""
+    # How many versions of the state were stored.
     versions: int = 0
-    """How many versions of the state were stored."""
+    # Bytes from the checkpoint location.
     read: int = 0
-    """Bytes from the checkpoint location."""
+    # Bytes to the checkpoint location.
     written: int = 0
-    """Bytes to the checkpoint location."""
+    # How many states the worker brought to another version since the last report.
     restores: int = 0
-    """How many states the worker brought to another version since the last report."""
+    # How long the state has nothing to do, as Processor.rest.
     rest: Rest | None = None
-    """How long the state has nothing to do, as Processor.rest."""
+    # Whether more than times was stored.
     busy: bool = False
-    """Whether more than times was stored."""
+    # The size of all states of the worker's machine, if they were measured since the last report.
     disk: DiskUse | None = None
-    """The size of all states of the worker's machine, if they were measured since the last report."""
 
     def and_then(self, later: StateReport) -> StateReport:
         """Both, one after the other."""
@@ -53,25 +53,30 @@ class Report(NamedTuple):
     A share of several partitions has a report for each of them. Together they have counts, and no offsets.
     """
 
+    # The first processed offset.
     first: int
+    # The offset after the last processed one.
     end: int
+    # How many messages were processed.
     messages: int
-    """How many messages were processed."""
+    # How many changes, or messages, came out.
     changes: int
-    """How many changes, or messages, came out."""
+    # How many chunks were committed.
     chunks: int
+    # How long the processing took, in seconds.
     seconds: float
+    # How many messages the native core has processed.
     native: int = 0
-    """How many messages the native core has processed."""
+    # How many of the last messages given are not processed yet, since the time was over.
     left: int = 0
-    """How many of the last messages given are not processed yet, since the time was over."""
+    # How often the brokers had forgotten the idle producer, so that a new one was made.
     renewed: int = 0
-    """How often the brokers had forgotten the idle producer, so that a new one was made."""
+    # How long of `seconds` the commits took.
     commit_seconds: float = 0.0
-    """How long of `seconds` the commits took."""
+    # The part about the state.
     state: StateReport = StateReport()
+    # The program's own part; None if nothing was processed.
     own: Part | None = None
-    """The program's own part; None if nothing was processed."""
 
     def with_chunk(self, first: int, end: int, *, changes: int, native: int, own: Part | None = None) -> Report:
         """The report with one more chunk, or part of one: the offsets from `first` to before `end`."""

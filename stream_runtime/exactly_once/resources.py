@@ -11,7 +11,9 @@ from stream_runtime.state.checkpointed_state import CheckpointedState
 class Resources(NamedTuple):
     """`commits` is made first: it fences every other process that could commit."""
 
+    # Commits results. It is made first: it fences every other process that could commit.
     commits: Commits
+    # The local state and its stored versions.
     state: CheckpointedState
 
     def close(self) -> None:

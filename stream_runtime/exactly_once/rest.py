@@ -10,12 +10,15 @@ MOST_HOSTS = 200  # whose hashes fit into the metadata of an offset, which has a
 
 
 class Tidying(NamedTuple):
-    """After its last change an idle state makes so many more versions, one each `pause_ms`, so that files with former
-    values are deleted. It makes as many again once RocksDB has rewritten its own files, `old_values_ms` later.
+    """The versions that an idle state makes after its last change, so that files with former values are deleted. It
+    makes them once more after RocksDB has rewritten its own files.
     """
 
+    # How many versions it makes.
     versions: int
+    # The time between two of them, in ms.
     pause_ms: float
+    # The time after which RocksDB has rewritten its own files, in ms.
     old_values_ms: float
 
     def applied_to(self, rest: Rest, busy: tuple[int, int], version: int, stored_ms: int) -> Rest:

@@ -36,28 +36,32 @@ _IDLE_COMMIT_SECONDS = 10.0  # from one commit to the next of an offset that onl
 class StatelessSettings(NamedTuple):
     """Settings of a task."""
 
+    # How much is processed at a time.
+    # How many messages a commit has at most.
     chunk: ChunkSettings
-    """How many messages a commit has at most."""
+    # A position that has not changed for so long is committed again, in seconds.
+    # The age of an offset that is committed again, so that it does not expire.
     refresh_seconds: float
-    """The age of an offset that is committed again, so that it does not expire."""
 
 
 class Transformed(NamedTuple):
     """The messages of the records before the one that cannot be transformed now."""
 
+    # The messages to send.
     messages: Sequence[Message]
+    # Why that record cannot be transformed.
     error: CdcError | None = None
-    """Why that record cannot be transformed."""
+    # How many of the messages the native core has made.
     native: int = 0
-    """How many of the messages the native core has made."""
 
 
 class Done(NamedTuple):
     """The outcome of processing messages."""
 
+    # The report of what was processed.
     report: Report = NOTHING_DONE
+    # Why the message at the report's end cannot be processed.
     error: CdcError | None = None
-    """Why the message at the report's end cannot be processed."""
 
 
 class StatelessTask:

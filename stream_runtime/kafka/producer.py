@@ -31,12 +31,13 @@ _LOOK_SECONDS = 5.0
 
 
 class ProducerSettings(NamedTuple):
-    """transaction_seconds: the timeout after which the brokers abort a transaction. max_message_bytes: the smallest
-    limit of the topics that are sent to. in_batches: send by the native core if it is in use, messages without headers.
-    """
+    """The settings of a producer."""
 
+    # The timeout after which the brokers abort a transaction.
     transaction_seconds: float
+    # The smallest limit of the topics that are sent to.
     max_message_bytes: int
+    # Whether the native core sends, if it is in use: messages without headers.
     in_batches: bool = False
 
 

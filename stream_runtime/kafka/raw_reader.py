@@ -42,19 +42,22 @@ _MIN_BYTES = 65_536  # of a fetch response before its wait is over: a trickle of
 
 
 class ReadBudget(NamedTuple):
-    """The number of messages, and of bytes of values, that one read may take. The last message may exceed the bytes."""
+    """The limits of one read."""
 
+    # The number of messages.
     messages: int
+    # Bytes of values. The last message may exceed them.
     bytes: int
 
 
 class Read(NamedTuple):
-    """Messages by partition in the order of their offsets. `lost`: source partitions whose next offset does not exist
-    any more. `errors`: of source partitions that cannot be read.
-    """
+    """The result of a read."""
 
+    # The messages of each source partition, in the order of their offsets.
     records: dict[SourcePartition, list[Record]]
+    # Source partitions whose next offset does not exist any more.
     lost: set[SourcePartition]
+    # The errors of source partitions that cannot be read.
     errors: dict[SourcePartition, CdcError]
 
 

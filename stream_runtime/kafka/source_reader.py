@@ -41,14 +41,13 @@ _Errors = list[tuple[SourcePartition | None, int, KafkaError]]
 
 
 class Read(NamedTuple):
-    """The messages that were read of each partition.
+    """The result of a read."""
 
-    following: the offset after the last message, or the partition's end, which may be later by markers of transactions.
-    errors: of partitions that cannot be read.
-    """
-
+    # The messages of each source partition, in the order of their offsets.
     records: dict[SourcePartition, Sequence[SourceRecord]]
+    # The offset after the last message, or the partition's end, which may be later by markers of transactions.
     following: dict[SourcePartition, int]
+    # The errors of source partitions that cannot be read.
     errors: dict[SourcePartition, CdcError]
 
 

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 class KafkaMessage(NamedTuple):
     """A message of a topic."""
 
+    # The key; None without one.
     key: bytes | None
+    # The value; None for a tombstone.
     value: bytes | None
+    # The headers, in order.
     headers: list[tuple[str, bytes | None]]
 
 

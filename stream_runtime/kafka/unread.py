@@ -21,9 +21,11 @@ _AT_ONCE = 100
 
 
 class Retention(NamedTuple):
-    """A topic's retention.ms, None if time deletes nothing. has_max_bytes: retention.bytes may delete earlier."""
+    """How long a topic keeps its messages."""
 
+    # The setting retention.ms; None if time deletes nothing.
     milliseconds: int | None
+    # Whether retention.bytes may delete earlier.
     has_max_bytes: bool
 
 

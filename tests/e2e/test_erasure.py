@@ -160,7 +160,7 @@ def test_nothing_is_left_of_a_person(stack: Stack, client: CqlClient, tmp_path: 
         job.run_until(lambda: TARGET in person.places(person.value).get("change topic, target of a transformer", []))
         person_in_a_state_that_moved_away(person)
         stack.cassandra.cdc_nodes[0].nodetool("flush")
-        person.look()
+        person.find_places()
         assert person.seen == {*PLACES.values(), *TOPICS.values()}, "not seen everywhere, or where it should not be"
 
         erase(person, client)
@@ -205,7 +205,7 @@ def person_in_the_spool(person: Person, client: CqlClient) -> None:
         insert = f"INSERT INTO {KEYSPACE}.{table} (id, name) VALUES ('{person.key}', '{person.value}')"
         client.execute(insert)
     deadline = time.monotonic() + SECONDS
-    while not {"`cdc_raw`", "`publisher.spool_directory`"} <= person.look(at_files=True):
+    while not {"`cdc_raw`", "`publisher.spool_directory`"} <= person.find_places(at_files=True):
         assert time.monotonic() < deadline, person.seen
         for _ in range(32):
             client.execute(f"INSERT INTO {KEYSPACE}.people (id, name) VALUES ('somebody', '{FILLING}')")

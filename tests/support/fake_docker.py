@@ -15,7 +15,7 @@ TERMINATED, KILLED = 143, 137  # what Docker reports after SIGTERM and SIGKILL
 
 
 class DockerException(Exception):  # noqa: N818 - docker-py's own name
-    """What docker-py raises."""
+    """The errors that docker-py raises."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a program answers on its operations port."""
+"""Answers of a program on its operations port."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def make() -> None:
 
 
 def run(in_folder: Path) -> None:
-    """What loads the classes: a session with a streaming query."""
+    """Load the classes: a session with a streaming query."""
     with open_session(MaterializerSettings(spark_master="local[2,4]")) as opened:
         job = Job(opened.session, in_folder)
         job.run_until_all()

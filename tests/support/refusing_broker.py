@@ -46,7 +46,7 @@ def _serve(connection: socket.socket) -> None:
 def _answer(key: int) -> bytes:
     if key == _API_VERSIONS:
         known = {_SASL_HANDSHAKE: 1, _API_VERSIONS: 3, _SASL_AUTHENTICATE: 0}
-        listed = b"".join(struct.pack(">hhhB", each, 0, latest, 0) for each, latest in known.items())
+        listed = b"".join(struct.pack(">hhhB", api, 0, latest, 0) for api, latest in known.items())
         return struct.pack(">hB", 0, len(known) + 1) + listed + struct.pack(">iB", 0, 0)
     if key == _SASL_HANDSHAKE:
         return struct.pack(">hi", 0, 1) + _string("PLAIN")

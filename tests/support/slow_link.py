@@ -50,6 +50,6 @@ class SlowLink:
                 if is_answer and rate is not None and len(chunk) > _SMALL:
                     time.sleep(len(chunk) / rate)
                 sink.sendall(chunk)
-        for each in (source, sink):
+        for end in (source, sink):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)

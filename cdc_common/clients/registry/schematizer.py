@@ -62,13 +62,15 @@ _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 @dataclass(frozen=True, slots=True)
 class TopicsChange:
-    """The topics that a data target reads now, and those that came and went since the last question. `cursor`: to be
-    kept, for the next one; `topics`: all of them.
-    """
+    """The topics that a data target reads now, and those that came and went since the last question."""
 
+    # The cursor to keep for the next question.
     cursor: int
+    # All topics that it reads now.
     topics: list[Topic]
+    # The names of the topics that came.
     added: list[str]
+    # The names of the topics that went.
     removed: list[str]
 
 

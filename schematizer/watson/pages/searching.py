@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - as above
 
-from schematizer.watson.site import Crumb
+from schematizer.watson.site import Crumb, SiteDep
 
-if TYPE_CHECKING:
-    from schematizer.watson.site import Site
+router = APIRouter()
+
 
 _ON_PAGE = 50
 _WHILE_TYPING = 10
 _MAX_QUERY = 200
 
 
-def router(site: Site) -> APIRouter:
-    routes = APIRouter()
-
-    @routes.get("/search")
-    def search_page(request: Request, q: str = "") -> HTMLResponse:
-        site.readable(request)
-        text = q.strip()[:_MAX_QUERY]
-        is_typing = request.headers.get("hx-target") == "suggestions"
-        found = site.catalogue.search.find(text, _WHILE_TYPING if is_typing else _ON_PAGE, site.grants(request))
-        template = "_found.html" if request.headers.get("hx-request") == "true" else "search.html"
-        return site.page(
-            request,
-            template,
-            [Crumb("Search", site.links(request).to("search"))],
-            search_text=text,
-            found=found,
-            is_typing=is_typing,
-        )
-
-    return routes
+@router.get("/search")
+def search_page(site: SiteDep, request: Request, q: str = "") -> HTMLResponse:
+    site.readable(request)
+    text = q.strip()[:_MAX_QUERY]
+    is_typing = request.headers.get("hx-target") == "suggestions"
+    found = site.catalogue.search.find(text, _WHILE_TYPING if is_typing else _ON_PAGE, site.grants(request))
+    template = "_found.html" if request.headers.get("hx-request") == "true" else "search.html"
+    return site.page(
+        request,
+        template,
+        [Crumb("Search", site.links(request).to("search"))],
+        search_text=text,
+        found=found,
+        is_typing=is_typing,
+    )

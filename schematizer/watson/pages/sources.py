@@ -13,119 +13,106 @@ from schematizer.catalogue.topics import TopicFilter
 from schematizer.errors import not_found
 from schematizer.measures.sampler import lags_of
 from schematizer.watson.differences import differences
-from schematizer.watson.site import Crumb, Remarks, paged
+from schematizer.watson.site import Crumb, Remarks, SiteDep, paged
+
+router = APIRouter()
 
 if TYPE_CHECKING:
     from cdc_common.clients.registry.views import Element
     from schematizer.watson.links import Links
-    from schematizer.watson.site import Site
 
 NO_FIELDS = Coverage(fields=0, documented=0, pii=0)
 _FIELDS_AT_ONCE = 100
 _VERSIONS_AT_ONCE = 10
 
 
-def router(site: Site) -> APIRouter:
-    routes = APIRouter()
-    _front(routes, site)
-    _source(routes, site)
-    _field(routes, site)
-    _history(routes, site)
-    return routes
+@router.get("/")
+def front(site: SiteDep, request: Request, part: int = 1) -> HTMLResponse:
+    namespaces = paged(site.readable(request), part)
+    coverage = site.catalogue.overview.coverage_of_namespaces()
+    return site.page(request, "front.html", namespaces=namespaces, coverage=coverage, no_fields=NO_FIELDS)
 
 
-def _front(routes: APIRouter, site: Site) -> None:
-    @routes.get("/")
-    def front(request: Request, part: int = 1) -> HTMLResponse:
-        namespaces = paged(site.readable(request), part)
-        coverage = site.catalogue.overview.coverage_of_namespaces()
-        return site.page(request, "front.html", namespaces=namespaces, coverage=coverage, no_fields=NO_FIELDS)
-
-    @routes.get("/namespaces/{namespace}")
-    def namespace_page(request: Request, namespace: str, part: int = 1) -> HTMLResponse:
-        site.reads(request, namespace)
-        shown = site.catalogue.namespaces.get(namespace)
-        return site.page(
-            request,
-            "namespace.html",
-            [Crumb(namespace, site.links(request).namespace(namespace))],
-            namespace=namespace,
-            shown=shown,
-            sources=paged(site.catalogue.sources.every(namespace), part),
-            coverage=site.catalogue.overview.coverage(namespace),
-            no_fields=NO_FIELDS,
-            remarks=Remarks(About.NAMESPACE, shown.id),
-        )
+@router.get("/namespaces/{namespace}")
+def namespace_page(site: SiteDep, request: Request, namespace: str, part: int = 1) -> HTMLResponse:
+    site.reads(request, namespace)
+    shown = site.catalogue.namespaces.get(namespace)
+    return site.page(
+        request,
+        "namespace.html",
+        [Crumb(namespace, site.links(request).namespace(namespace))],
+        namespace=namespace,
+        shown=shown,
+        sources=paged(site.catalogue.sources.every(namespace), part),
+        coverage=site.catalogue.overview.coverage(namespace),
+        no_fields=NO_FIELDS,
+        remarks=Remarks(About.NAMESPACE, shown.id),
+    )
 
 
-def _source(routes: APIRouter, site: Site) -> None:
-    @routes.get("/sources/{namespace}/{source}")
-    def source_page(request: Request, namespace: str, source: str, part: int = 1) -> HTMLResponse:
-        site.reads(request, namespace)
-        catalogue = site.catalogue
-        shown = catalogue.sources.get(namespace, source)
-        fields = _named(catalogue.schemas.of_source(namespace, source))
-        topics = catalogue.topics.every(TopicFilter(namespace, source))
-        return site.page(
-            request,
-            "source.html",
-            _crumbs(site.links(request), namespace, source),
-            namespace=namespace,
-            shown=shown,
-            fields=paged(fields, part, _FIELDS_AT_ONCE),
-            coverage=_coverage(fields),
-            topics=topics,
-            measures=site.measures,
-            lineage=catalogue.lineages.of_source(namespace, source, lags_of(site.measures)),
-            decisions=catalogue.history.decisions(namespace, source)[-5:],
-            remarks=Remarks(About.SOURCE, shown.id),
-        )
+@router.get("/sources/{namespace}/{source}")
+def source_page(site: SiteDep, request: Request, namespace: str, source: str, part: int = 1) -> HTMLResponse:
+    site.reads(request, namespace)
+    catalogue = site.catalogue
+    shown = catalogue.sources.get(namespace, source)
+    fields = _named(catalogue.schemas.of_source(namespace, source))
+    topics = catalogue.topics.every(TopicFilter(namespace, source))
+    return site.page(
+        request,
+        "source.html",
+        _crumbs(site.links(request), namespace, source),
+        namespace=namespace,
+        shown=shown,
+        fields=paged(fields, part, _FIELDS_AT_ONCE),
+        coverage=_coverage(fields),
+        topics=topics,
+        measures=site.measures,
+        lineage=catalogue.lineages.of_source(namespace, source, lags_of(site.measures)),
+        decisions=catalogue.history.decisions(namespace, source)[-5:],
+        remarks=Remarks(About.SOURCE, shown.id),
+    )
 
 
-def _field(routes: APIRouter, site: Site) -> None:
-    @routes.get("/sources/{namespace}/{source}/fields/{path:path}")
-    def field_page(request: Request, namespace: str, source: str, path: str) -> HTMLResponse:
-        site.reads(request, namespace)
-        fields = _named(site.catalogue.schemas.of_source(namespace, source))
-        shown = next((field for field in fields if field.path == path), None)
-        if shown is None:
-            raise not_found("field", f"{path} in {namespace}/{source}", "See the source's history: it may be removed.")
-        links = site.links(request)
-        return site.page(
-            request,
-            "field.html",
-            [*_crumbs(links, namespace, source), Crumb(path, links.field(namespace, source, path))],
-            namespace=namespace,
-            source=site.catalogue.sources.get(namespace, source),
-            shown=shown,
-            inside=[
-                field for field in fields if field.path != path and field.path.startswith((f"{path}.", f"{path}["))
-            ],
-            remarks=Remarks(About.FIELD, shown.field_id or 0, namespace, source, path),
-        )
+@router.get("/sources/{namespace}/{source}/fields/{path:path}")
+def field_page(site: SiteDep, request: Request, namespace: str, source: str, path: str) -> HTMLResponse:
+    site.reads(request, namespace)
+    fields = _named(site.catalogue.schemas.of_source(namespace, source))
+    shown = next((field for field in fields if field.path == path), None)
+    if shown is None:
+        raise not_found("field", f"{path} in {namespace}/{source}", "See the source's history: it may be removed.")
+    links = site.links(request)
+    return site.page(
+        request,
+        "field.html",
+        [*_crumbs(links, namespace, source), Crumb(path, links.field(namespace, source, path))],
+        namespace=namespace,
+        source=site.catalogue.sources.get(namespace, source),
+        shown=shown,
+        inside=[field for field in fields if field.path != path and field.path.startswith((f"{path}.", f"{path}["))],
+        remarks=Remarks(About.FIELD, shown.field_id or 0, namespace, source, path),
+    )
 
 
-def _history(routes: APIRouter, site: Site) -> None:
-    @routes.get("/sources/{namespace}/{source}/history")
-    def history_page(request: Request, namespace: str, source: str, part: int = 1) -> HTMLResponse:
-        site.reads(request, namespace)
-        start = (max(1, part) - 1) * _VERSIONS_AT_ONCE
-        found, total = site.catalogue.overview.versions(namespace, source, start, _VERSIONS_AT_ONCE + 1)
-        shown = [
-            (version, differences(before.elements, version.elements) if before else None)
-            for version, before in zip(found, [*found[1:], None], strict=True)
-        ][:_VERSIONS_AT_ONCE]
-        links = site.links(request)
-        crumbs = [*_crumbs(links, namespace, source), Crumb("History", links.history(namespace, source))]
-        return site.page(
-            request,
-            "history.html",
-            crumbs,
-            namespace=namespace,
-            source=source,
-            versions_shown=shown,
-            parts=paged(range(total), part, _VERSIONS_AT_ONCE),
-        )
+@router.get("/sources/{namespace}/{source}/history")
+def history_page(site: SiteDep, request: Request, namespace: str, source: str, part: int = 1) -> HTMLResponse:
+    site.reads(request, namespace)
+    start = (max(1, part) - 1) * _VERSIONS_AT_ONCE
+    found, total = site.catalogue.overview.versions(namespace, source, start, _VERSIONS_AT_ONCE + 1)
+    shown = [
+        (version, differences(before.elements, version.elements) if before else None)
+        for version, before in zip(found, [*found[1:], None], strict=True)
+    ][:_VERSIONS_AT_ONCE]
+    links = site.links(request)
+    crumbs = [*_crumbs(links, namespace, source), Crumb("History", links.history(namespace, source))]
+    return site.page(
+        request,
+        "history.html",
+        crumbs,
+        namespace=namespace,
+        source=source,
+        versions_shown=shown,
+        parts=paged(range(total), part, _VERSIONS_AT_ONCE),
+    )
 
 
 def _named(elements: list[Element]) -> list[Element]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - FastAPI reads annotations
@@ -17,99 +17,89 @@ from schematizer.catalogue.schema_readers import SchemaReaders
 from schematizer.catalogue.usage import UNUSED_DAYS
 from schematizer.numbers import PathId  # noqa: TC001 - as above
 from schematizer.topic_names import parse_topic
-from schematizer.watson.site import Crumb, Remarks, paged
+from schematizer.watson.site import Crumb, Remarks, SiteDep, paged
 
-if TYPE_CHECKING:
-    from schematizer.watson.site import Site
+router = APIRouter()
+
 
 _TEXT_SHOWN = 30_000
 Days = Annotated[int, Query(ge=0, le=3650)]
 
 
-def router(site: Site) -> APIRouter:
-    routes = APIRouter()
-    _topics(routes, site)
-    _schemas(routes, site)
-    _unused(routes, site)
-    return routes
+@router.get("/topics")
+def topics_page(site: SiteDep, request: Request, kind: TopicKind | None = None, part: int = 1) -> HTMLResponse:
+    readable = {namespace.name for namespace in site.readable(request)}
+    every = [topic for topic in site.catalogue.topics.every() if topic.namespace in readable]
+    kinds = sorted({topic.kind for topic in every})
+    shown = sorted((topic for topic in every if kind in (None, topic.kind)), key=lambda topic: topic.name)
+    return site.page(
+        request,
+        "topics.html",
+        [Crumb("Topics", site.links(request).to("topics"))],
+        topics=paged(shown, part),
+        kinds=kinds,
+        kind=kind,
+        measures=site.measures,
+    )
 
 
-def _topics(routes: APIRouter, site: Site) -> None:
-    @routes.get("/topics")
-    def topics_page(request: Request, kind: TopicKind | None = None, part: int = 1) -> HTMLResponse:
-        readable = {namespace.name for namespace in site.readable(request)}
-        every = [topic for topic in site.catalogue.topics.every() if topic.namespace in readable]
-        kinds = sorted({topic.kind for topic in every})
-        shown = sorted((topic for topic in every if kind in (None, topic.kind)), key=lambda topic: topic.name)
-        return site.page(
-            request,
-            "topics.html",
-            [Crumb("Topics", site.links(request).to("topics"))],
-            topics=paged(shown, part),
-            kinds=kinds,
-            kind=kind,
-            measures=site.measures,
-        )
-
-    @routes.get("/topics/{topic}")
-    def topic_page(request: Request, topic: str) -> HTMLResponse:
-        namespace = site.reads_topic(request, topic)
-        catalogue, links = site.catalogue, site.links(request)
-        shown = catalogue.topics.get(topic)
-        crumbs = [
-            Crumb(shown.namespace, links.namespace(shown.namespace)),
-            Crumb(shown.source, links.source(shown.namespace, shown.source)),
-            Crumb(topic, links.topic(topic)),
-        ]
-        return site.page(
-            request,
-            "topic.html",
-            crumbs,
-            namespace=namespace,
-            shown=shown,
-            schemas=catalogue.topics.schemas(topic),
-            producers=catalogue.clients.producers(topic),
-            consumers=catalogue.clients.consumers(topic),
-            groups=catalogue.overview.readers(shown.namespace, shown.source),
-            measured=site.measures.of(topic),
-            problem=site.measures.problem,
-            remarks=Remarks(About.TOPIC, shown.id),
-        )
+@router.get("/topics/{topic}")
+def topic_page(site: SiteDep, request: Request, topic: str) -> HTMLResponse:
+    namespace = site.reads_topic(request, topic)
+    catalogue, links = site.catalogue, site.links(request)
+    shown = catalogue.topics.get(topic)
+    crumbs = [
+        Crumb(shown.namespace, links.namespace(shown.namespace)),
+        Crumb(shown.source, links.source(shown.namespace, shown.source)),
+        Crumb(topic, links.topic(topic)),
+    ]
+    return site.page(
+        request,
+        "topic.html",
+        crumbs,
+        namespace=namespace,
+        shown=shown,
+        schemas=catalogue.topics.schemas(topic),
+        producers=catalogue.clients.producers(topic),
+        consumers=catalogue.clients.consumers(topic),
+        groups=catalogue.overview.readers(shown.namespace, shown.source),
+        measured=site.measures.of(topic),
+        problem=site.measures.problem,
+        remarks=Remarks(About.TOPIC, shown.id),
+    )
 
 
-def _schemas(routes: APIRouter, site: Site) -> None:
-    @routes.get("/schemas/{schema_id}")
-    def schema_page(request: Request, schema_id: PathId) -> HTMLResponse:
-        prefix = site.catalogue.rules.pii_prefix
-        shown = SchemaReaders(site.catalogue.schemas, site.access, prefix).readable(request, schema_id)
-        topic = shown.topics[0].topic if shown.topics else None
-        text = json.dumps(json.loads(shown.text), indent=2, ensure_ascii=False)
-        links = site.links(request)
-        return site.page(
-            request,
-            "schema.html",
-            [Crumb(f"Schema {schema_id}", links.schema(schema_id))],
-            namespace=None if topic is None else parse_topic(topic, prefix).namespace,
-            shown=shown,
-            text=text if len(text) <= _TEXT_SHOWN else None,
-            elements=site.catalogue.schemas.elements(schema_id, topic)[:100],
-            remarks=Remarks(About.SCHEMA, schema_id),
-        )
+@router.get("/schemas/{schema_id}")
+def schema_page(site: SiteDep, request: Request, schema_id: PathId) -> HTMLResponse:
+    prefix = site.catalogue.rules.pii_prefix
+    shown = SchemaReaders(site.catalogue.schemas, site.access, prefix).readable(request, schema_id)
+    topic = shown.topics[0].topic if shown.topics else None
+    text = json.dumps(json.loads(shown.text), indent=2, ensure_ascii=False)
+    links = site.links(request)
+    return site.page(
+        request,
+        "schema.html",
+        [Crumb(f"Schema {schema_id}", links.schema(schema_id))],
+        namespace=None if topic is None else parse_topic(topic, prefix).namespace,
+        shown=shown,
+        text=text if len(text) <= _TEXT_SHOWN else None,
+        elements=site.catalogue.schemas.elements(schema_id, topic)[:100],
+        remarks=Remarks(About.SCHEMA, schema_id),
+    )
 
 
-def _unused(routes: APIRouter, site: Site) -> None:
-    @routes.get("/unused")
-    def unused_page(request: Request, days: Days = UNUSED_DAYS, part: int = 1) -> HTMLResponse:
-        readable = {namespace.name for namespace in site.readable(request)}
-        prefix = site.catalogue.rules.pii_prefix
-        unused = site.catalogue.usage.unused(days, site.grants(request))
-        found = [(entry, parse_topic(entry.topic, prefix).namespace) for entry in unused]
-        writable = {namespace for namespace in readable if site.may(request, Role.WRITER, namespace)}
-        return site.page(
-            request,
-            "unused.html",
-            [Crumb("Unused", site.links(request).to("unused"))],
-            unused=paged(found, part),
-            days=days,
-            writable=writable,
-        )
+@router.get("/unused")
+def unused_page(site: SiteDep, request: Request, days: Days = UNUSED_DAYS, part: int = 1) -> HTMLResponse:
+    readable = {namespace.name for namespace in site.readable(request)}
+    prefix = site.catalogue.rules.pii_prefix
+    unused = site.catalogue.usage.unused(days, site.grants(request))
+    found = [(entry, parse_topic(entry.topic, prefix).namespace) for entry in unused]
+    writable = {namespace for namespace in readable if site.may(request, Role.WRITER, namespace)}
+    return site.page(
+        request,
+        "unused.html",
+        [Crumb("Unused", site.links(request).to("unused"))],
+        unused=paged(found, part),
+        days=days,
+        writable=writable,
+    )

@@ -14,7 +14,8 @@ from cdc_common.clients.registry.kinds import (
 from cdc_common.clients.registry.views import Place
 from schematizer.access import Role
 from schematizer.access.csrf import FIELD
-from schematizer.numbers import PathId  # noqa: TC001 - as above
+from schematizer.numbers import PathId  # noqa: TC001 - FastAPI reads annotations
+from schematizer.watson.site import SiteDep  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
     from schematizer.watson.site import Site
@@ -24,117 +25,123 @@ Name = Annotated[str, Form(max_length=512)]
 Token = Annotated[str, Form(alias=FIELD)]
 
 
-def router(site: Site) -> APIRouter:
-    def checked(request: Request, token: Token = "") -> None:
-        """Who has no login and may read nothing is asked for a login, not for a form's token."""
-        site.enters(request)
-        site.forms.check(request, token)
-
-    routes = APIRouter(dependencies=[Depends(checked)])
-    _descriptions(routes, site)
-    _notes(routes, site)
-    _tags(routes, site)
-    _statuses(routes, site)
-    return routes
+def check_form(site: SiteDep, request: Request, token: Token = "") -> None:
+    """Raise CatalogueError for a form that is not sent by a page of the site. Who has no login and may read nothing is
+    asked for a login, not for a form's token.
+    """
+    site.enters(request)
+    site.forms.check(request, token)
 
 
-def _descriptions(routes: APIRouter, site: Site) -> None:
-    @routes.post("/namespaces/{namespace}")
-    def describe_namespace(request: Request, namespace: str, owner: Name = "", doc: Text = "") -> RedirectResponse:
-        by = _writer(site, request, namespace)
-        site.catalogue.namespaces.describe(namespace, _said(owner), _said(doc), by=by)
-        return _to(site.links(request).namespace(namespace))
-
-    @routes.post("/sources/{namespace}/{source}")
-    def describe_source(
-        request: Request, namespace: str, source: str, owner: Name = "", doc: Text = ""
-    ) -> RedirectResponse:
-        by = _writer(site, request, namespace)
-        site.catalogue.sources.describe(namespace, source, _said(owner), _said(doc), by=by)
-        return _to(site.links(request).source(namespace, source))
-
-    @routes.post("/sources/{namespace}/{source}/fields/{path:path}")
-    def describe_field(  # noqa: PLR0913, PLR0917 - the path's parts and the form's
-        request: Request, namespace: str, source: str, path: str, owner: Name = "", doc: Text = ""
-    ) -> RedirectResponse:
-        by = _writer(site, request, namespace)
-        site.catalogue.documentation.describe_field(namespace, source, path, _said(doc), _said(owner), by=by)
-        return _to(site.links(request).field(namespace, source, path))
-
-    @routes.post("/data-targets/{name}")
-    def describe_target(request: Request, name: str, owner: Name = "", doc: Text = "") -> RedirectResponse:
-        by = _writer(site, request, None)
-        known = site.catalogue.data_targets.get(name)
-        site.catalogue.data_targets.put(name, known.kind, known.destination, _said(owner), _said(doc), by=by)
-        return _to(site.links(request).target(name))
+router = APIRouter(dependencies=[Depends(check_form)])
 
 
-def _notes(routes: APIRouter, site: Site) -> None:
-    @routes.post("/notes")
-    def add_note(  # noqa: PLR0913, PLR0917 - the form's inputs
-        request: Request,
-        about: Annotated[About, Form()],
-        about_id: Annotated[int, Form()],
-        text: Text,
-        namespace: Name = "",
-        source: Name = "",
-        path: Name = "",
-    ) -> RedirectResponse:
-        place, by = _place(site, request, about, about_id, (namespace, source, path))
-        site.catalogue.notes.add(about, _id(site, place, about_id), text, by=by)
-        return _to(site.links(request).place(place))
-
-    @routes.post("/notes/{note_id}")
-    def change_note(request: Request, note_id: PathId, text: Text) -> RedirectResponse:
-        place, by = _place_of_note(site, request, note_id)
-        site.catalogue.notes.change(note_id, text, by=by)
-        return _to(site.links(request).place(place))
-
-    @routes.post("/notes/{note_id}/remove")
-    def remove_note(request: Request, note_id: PathId) -> RedirectResponse:
-        place, by = _place_of_note(site, request, note_id)
-        site.catalogue.notes.remove(note_id, by=by)
-        return _to(site.links(request).place(place))
+@router.post("/namespaces/{namespace}")
+def describe_namespace(
+    site: SiteDep, request: Request, namespace: str, owner: Name = "", doc: Text = ""
+) -> RedirectResponse:
+    by = _writer(site, request, namespace)
+    site.catalogue.namespaces.describe(namespace, _said(owner), _said(doc), by=by)
+    return _to(site.links(request).namespace(namespace))
 
 
-def _tags(routes: APIRouter, site: Site) -> None:
-    @routes.post("/tags")
-    def put_tag(  # noqa: PLR0913, PLR0917 - the form's inputs
-        request: Request,
-        about: Annotated[About, Form()],
-        about_id: Annotated[int, Form()],
-        name: Name,
-        namespace: Name = "",
-        source: Name = "",
-        path: Name = "",
-    ) -> RedirectResponse:
-        place, by = _place(site, request, about, about_id, (namespace, source, path))
-        site.catalogue.tags.put(name.strip(), about, _id(site, place, about_id), by=by)
-        return _to(site.links(request).place(place))
-
-    @routes.post("/tags/remove")
-    def remove_tag(
-        request: Request, about: Annotated[About, Form()], about_id: Annotated[int, Form()], name: Name
-    ) -> RedirectResponse:
-        place, by = _place(site, request, about, about_id, ("", "", ""))
-        site.catalogue.tags.remove(name, about, about_id, by=by)
-        return _to(site.links(request).place(place))
+@router.post("/sources/{namespace}/{source}")
+def describe_source(  # noqa: PLR0913, PLR0917 - the path's parts and the form's
+    site: SiteDep, request: Request, namespace: str, source: str, owner: Name = "", doc: Text = ""
+) -> RedirectResponse:
+    by = _writer(site, request, namespace)
+    site.catalogue.sources.describe(namespace, source, _said(owner), _said(doc), by=by)
+    return _to(site.links(request).source(namespace, source))
 
 
-def _statuses(routes: APIRouter, site: Site) -> None:
-    @routes.post("/topics/{topic}/status")
-    def set_topic_status(request: Request, topic: str, status: Annotated[Status, Form()]) -> RedirectResponse:
-        by = _writer(site, request, site.reads_topic(request, topic))
-        site.catalogue.topics.set_status(topic, status, by=by)
-        return _to(site.links(request).topic(topic))
+@router.post("/sources/{namespace}/{source}/fields/{path:path}")
+def describe_field(  # noqa: PLR0913, PLR0917 - the path's parts and the form's
+    site: SiteDep, request: Request, namespace: str, source: str, path: str, owner: Name = "", doc: Text = ""
+) -> RedirectResponse:
+    by = _writer(site, request, namespace)
+    site.catalogue.documentation.describe_field(namespace, source, path, _said(doc), _said(owner), by=by)
+    return _to(site.links(request).field(namespace, source, path))
 
-    @routes.post("/topics/{topic}/schemas/{schema_id}/status")
-    def set_schema_status(
-        request: Request, topic: str, schema_id: PathId, status: Annotated[Status, Form()]
-    ) -> RedirectResponse:
-        by = _writer(site, request, site.reads_topic(request, topic))
-        site.catalogue.topics.set_schema_status(topic, schema_id, status, by=by)
-        return _to(site.links(request).topic(topic))
+
+@router.post("/data-targets/{name}")
+def describe_target(site: SiteDep, request: Request, name: str, owner: Name = "", doc: Text = "") -> RedirectResponse:
+    by = _writer(site, request, None)
+    known = site.catalogue.data_targets.get(name)
+    site.catalogue.data_targets.put(name, known.kind, known.destination, _said(owner), _said(doc), by=by)
+    return _to(site.links(request).target(name))
+
+
+@router.post("/notes")
+def add_note(  # noqa: PLR0913, PLR0917 - the form's inputs
+    site: SiteDep,
+    request: Request,
+    about: Annotated[About, Form()],
+    about_id: Annotated[int, Form()],
+    text: Text,
+    namespace: Name = "",
+    source: Name = "",
+    path: Name = "",
+) -> RedirectResponse:
+    place, by = _place(site, request, about, about_id, (namespace, source, path))
+    site.catalogue.notes.add(about, _id(site, place, about_id), text, by=by)
+    return _to(site.links(request).place(place))
+
+
+@router.post("/notes/{note_id}")
+def change_note(site: SiteDep, request: Request, note_id: PathId, text: Text) -> RedirectResponse:
+    place, by = _place_of_note(site, request, note_id)
+    site.catalogue.notes.change(note_id, text, by=by)
+    return _to(site.links(request).place(place))
+
+
+@router.post("/notes/{note_id}/remove")
+def remove_note(site: SiteDep, request: Request, note_id: PathId) -> RedirectResponse:
+    place, by = _place_of_note(site, request, note_id)
+    site.catalogue.notes.remove(note_id, by=by)
+    return _to(site.links(request).place(place))
+
+
+@router.post("/tags")
+def put_tag(  # noqa: PLR0913, PLR0917 - the form's inputs
+    site: SiteDep,
+    request: Request,
+    about: Annotated[About, Form()],
+    about_id: Annotated[int, Form()],
+    name: Name,
+    namespace: Name = "",
+    source: Name = "",
+    path: Name = "",
+) -> RedirectResponse:
+    place, by = _place(site, request, about, about_id, (namespace, source, path))
+    site.catalogue.tags.put(name.strip(), about, _id(site, place, about_id), by=by)
+    return _to(site.links(request).place(place))
+
+
+@router.post("/tags/remove")
+def remove_tag(
+    site: SiteDep, request: Request, about: Annotated[About, Form()], about_id: Annotated[int, Form()], name: Name
+) -> RedirectResponse:
+    place, by = _place(site, request, about, about_id, ("", "", ""))
+    site.catalogue.tags.remove(name, about, about_id, by=by)
+    return _to(site.links(request).place(place))
+
+
+@router.post("/topics/{topic}/status")
+def set_topic_status(
+    site: SiteDep, request: Request, topic: str, status: Annotated[Status, Form()]
+) -> RedirectResponse:
+    by = _writer(site, request, site.reads_topic(request, topic))
+    site.catalogue.topics.set_status(topic, status, by=by)
+    return _to(site.links(request).topic(topic))
+
+
+@router.post("/topics/{topic}/schemas/{schema_id}/status")
+def set_schema_status(
+    site: SiteDep, request: Request, topic: str, schema_id: PathId, status: Annotated[Status, Form()]
+) -> RedirectResponse:
+    by = _writer(site, request, site.reads_topic(request, topic))
+    site.catalogue.topics.set_schema_status(topic, schema_id, status, by=by)
+    return _to(site.links(request).topic(topic))
 
 
 def _writer(site: Site, request: Request, namespace: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What the Avro engine must give, whatever schema and bytes: compared with the Python code, and with fastavro."""
+"""Checks of the Avro engine with any schema and bytes: compared with the Python code, and with fastavro."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def check_whole(rng: random.Random, *, with_unions: bool = False) -> None:
 
 def check_extents(case: Case, data: list[bytes]) -> None:
     layout = Layout(case.program, opened(case.form))
-    extents = layout.extents(Messages.of(HEADER + each for each in data), len(HEADER))
-    for number, each in enumerate(data):
-        ends = python_ends(case, each)
+    extents = layout.extents(Messages.of(HEADER + value for value in data), len(HEADER))
+    for number, value in enumerate(data):
+        ends = python_ends(case, value)
         assert ends is not None
         for name, begin, end in zip(case.form.names, [0, *ends], ends, strict=False):
             assert extents.of(number, (name,)) == (begin + len(HEADER), end + len(HEADER))
@@ -83,32 +83,34 @@ def check_project(rng: random.Random, case: Case, data: list[bytes]) -> None:
     ops: list[tuple[Any, ...]] = [("copy", (name,), (name,)) for name in names]
     ops += [("present", path, [("bytes", b"there")], [("bytes", b"null")]) for path in opened(case.form)]
     made = Rewrite(layout, [*ops, ("given", 0)]).apply(
-        Messages.of(HEADER + each for each in data), len(HEADER), NEW_HEADER, [Messages.of(data)]
+        Messages.of(HEADER + value for value in data), len(HEADER), NEW_HEADER, [Messages.of(data)]
     )
-    for each, projected in zip(data, made.to_list(), strict=True):
-        ends = python_ends(case, each)
+    for value, projected in zip(data, made.to_list(), strict=True):
+        ends = python_ends(case, value)
         assert ends is not None
         places = {name: (begin, end) for name, begin, end in zip(case.form.names, [0, *ends], ends, strict=False)}
-        expected = b"".join(each[slice(*places[name])] for name in names)
+        expected = b"".join(value[slice(*places[name])] for name in names)
         for (name,) in opened(case.form):
             form = case.form.inner[case.form.names.index(name)]
-            is_null = form.kind == "optional" and each[places[name][0]] == 2 * form.size
+            is_null = form.kind == "optional" and value[places[name][0]] == 2 * form.size
             expected += b"null" if is_null else b"there"
-        assert projected == NEW_HEADER + expected + each
+        assert projected == NEW_HEADER + expected + value
 
 
 def check_columns(case: Case, data: list[bytes], whole: int) -> None:
     """whole: how many of the first messages have their arrays in one block, so that they come back as they were."""
     table = Table(case.program)
-    batch = pa.record_batch(table.rows(Messages.of(HEADER + each for each in data), len(HEADER)))
+    batch = pa.record_batch(table.rows(Messages.of(HEADER + value for value in data), len(HEADER)))
     batch.validate(full=True)
     assert batch.schema == pa.schema(table)
-    assert [plain_row(case.form, row) for row in batch.to_pylist()] == [case.decode(each) for each in data]
+    assert [plain_row(case.form, row) for row in batch.to_pylist()] == [case.decode(value) for value in data]
     for first, last in ((0, whole), (whole // 2, whole)):
         back = write_rows(table, batch.slice(first, last - first), NEW_HEADER).to_list()
-        assert [case.decode((each or b"")[5:]) for each in back] == [case.decode(each) for each in data[first:last]]
+        assert [case.decode((message or b"")[5:]) for message in back] == [
+            case.decode(value) for value in data[first:last]
+        ]
         if "decimal" not in str(case.schema):
-            assert back == [NEW_HEADER + each for each in data[first:last]]
+            assert back == [NEW_HEADER + value for value in data[first:last]]
 
 
 def plain_row(form: Form, value: Any) -> Any:  # noqa: ANN401 - of any type

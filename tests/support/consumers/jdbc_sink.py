@@ -30,7 +30,7 @@ SETTINGS = {
     "schema.evolution": "basic",
     "collection.name.format": "${topic}",
 }
-"""What docs/guides/consumers.md says, less the addresses."""
+"""Return the settings of docs/guides/consumers.md, without the addresses."""
 
 
 class SinkError(Exception):
@@ -67,8 +67,8 @@ class JdbcSinks:
         try:
             sink.start({**SETTINGS, **address, "topics": topic}, topic)
             for batch in batches:
-                for each in batch:
-                    sink.add(topic, offset, each.key_schema, each.key, each.value_schema, each.value)
+                for message in batch:
+                    sink.add(topic, offset, message.key_schema, message.key, message.value_schema, message.value)
                     offset += 1
                 sink.put()
         except Py4JJavaError as error:

@@ -28,7 +28,7 @@ def wide_messages(forms: TypeForms) -> list[Encoded]:
     def row(at: int) -> dict[str, ColumnImage]:
         return {name: of.values[at % len(of.values)][0] for name, of in NAMES.items()}
 
-    found = [each for at in range(ROWS) for each in messages.change(number(at, 4), (), row(at))]
+    found = [message for at in range(ROWS) for message in messages.change(number(at, 4), (), row(at))]
     found += messages.change(number(ROWS, 4), (), {})
     for after in (row(0), {}, None):
         found += messages.change(number(ROWS + 1, 4), (), after)
@@ -38,6 +38,6 @@ def wide_messages(forms: TypeForms) -> list[Encoded]:
 def envelopes(messages: list[Encoded]) -> list[dict[str, Any]]:
     """The values as fastavro reads them, without tombstones."""
     schema = parse_schema(json.loads(messages[0].value_schema))
-    values = (each.value for each in messages if each.value is not None)
+    values = (message.value for message in messages if message.value is not None)
     found: list[Any] = [schemaless_reader(BytesIO(value[HEADER_SIZE:]), schema, None) for value in values]
     return found

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 KINDS: dict[str, Any] = {**json.loads(SCHEMAS.read_text())["kinds"], SPARK: spark_application.SCHEMA}
-RESOURCES: list[dict[str, Any]] = [each for file in manifest_files() for each in yaml.safe_load_all(file.read_text())]
+RESOURCES: list[dict[str, Any]] = [
+    document for file in manifest_files() for document in yaml.safe_load_all(file.read_text())
+]
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load((MANIFESTS / "kustomization.yaml").read_text())
 SETTINGS: Path = MANIFESTS / "cdc.toml"
 
 
 class Pod(NamedTuple):
-    """What a resource makes pods of; `claims` are the volumes that come with a StatefulSet's pod."""
+    """The template of a resource's pods; `claims` are the volumes that come with a StatefulSet's pod."""
 
     name: str
     metadata: dict[str, Any]
@@ -47,11 +49,13 @@ class Container(NamedTuple):
     @property
     def environment(self) -> dict[str, Any]:
         """Return the variables by name: a value, or where it comes from."""
-        return {each["name"]: each.get("value", each.get("valueFrom")) for each in self.spec.get("env", [])}
+        return {
+            variable["name"]: variable.get("value", variable.get("valueFrom")) for variable in self.spec.get("env", [])
+        }
 
 
 def errors(resource: dict[str, Any]) -> list[str]:
-    """What is wrong with it by the schema of its kind; a SparkApplication's pod templates are looked at, too."""
+    """Return its errors by the schema of its kind; a SparkApplication's pod templates are looked at, too."""
     found = list(_errors(kind_of(resource), resource))
     if kind_of(resource) == SPARK:
         for template in pod_templates(resource):
@@ -70,7 +74,7 @@ def _said(error: ValidationError) -> str:
 
 
 def named(kind: str, name: str) -> dict[str, Any]:
-    [found] = [each for each in RESOURCES if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    [found] = [resource for resource in RESOURCES if (resource["kind"], resource["metadata"]["name"]) == (kind, name)]
     return found
 
 
@@ -78,7 +82,7 @@ def pods() -> Iterator[Pod]:
     for resource in RESOURCES:
         name = resource["metadata"]["name"]
         if resource["kind"] == "StatefulSet":
-            claims = frozenset(each["metadata"]["name"] for each in resource["spec"]["volumeClaimTemplates"])
+            claims = frozenset(claim["metadata"]["name"] for claim in resource["spec"]["volumeClaimTemplates"])
             template = resource["spec"]["template"]
             yield Pod(name, template["metadata"], template["spec"], claims)
         elif resource["kind"] == "SparkApplication":

@@ -1,4 +1,4 @@
-"""What the programs serve to Prometheus."""
+"""The metrics that the programs serve to Prometheus."""
 
 from __future__ import annotations
 

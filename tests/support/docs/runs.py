@@ -1,4 +1,4 @@
-"""What runs each command that the docs show. Add a line here for a command that is new there.
+"""The tests that run the commands of the docs. Add a line here for a command that is new there.
 
 OWN: the commands of our programs. test_commands_in_docs runs each of them as shown, up to the function that does the
 work; the test named here runs that function on the servers or files that it needs. MAKE: make's targets. OTHERS: the

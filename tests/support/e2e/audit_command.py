@@ -24,7 +24,7 @@ class Audited(NamedTuple):
     progress: str
 
     def of(self, type_: str) -> list[dict[str, Any]]:
-        return [each for each in self.found if each["type"] == type_]
+        return [finding for finding in self.found if finding["type"] == type_]
 
 
 class RunningAudit:
@@ -72,5 +72,5 @@ def _text(file: IO[bytes]) -> str:
 
 
 def audit(stack: Stack, table: str, *arguments: str) -> Audited:
-    """What an audit has found, once it is over. Errors as RunningAudit.wait."""
+    """Return the findings of an audit, once it is over. Errors as RunningAudit.wait."""
     return RunningAudit(stack, table, *arguments).wait()

@@ -35,7 +35,7 @@ PLANTED = {
     (3, 105, ""): "extra_row",
 }
 PLANTED_AGAIN = {place: cause for place, cause in PLANTED.items() if cause != "missing_row"}
-"""What `plant` alone plants."""
+"""The difference that `plant` alone plants."""
 
 
 def statements(chance: random.Random, count: int, first: int = 0) -> Iterator[str]:
@@ -134,7 +134,7 @@ def plant(stack: Stack, client: CqlClient) -> None:
 def causes(audited: Audited) -> dict[tuple[int, int | None, str], str]:
     """The cause of each difference, by p, c and column."""
     return {
-        (each["key"]["p"], each["key"].get("c"), name): column["cause"]
-        for each in audited.of("difference")
-        for name, column in each["columns"].items()
+        (difference["key"]["p"], difference["key"].get("c"), name): column["cause"]
+        for difference in audited.of("difference")
+        for name, column in difference["columns"].items()
     }

@@ -105,14 +105,14 @@ class Person:
         node, programs = self.stack.cassandra.cdc_nodes[0], self.stack.materializer.folder
         return [node.folder, self.stack.kafka.folder.path, programs, self.folder]
 
-    def look(self, *, at_files: bool = False) -> set[str]:
-        """The places in which the value is now, remembered. `at_files`: while Kafka stands still."""
+    def find_places(self, *, at_files: bool = False) -> set[str]:
+        """Return the places in which the value is or was seen. `at_files`: while Kafka stands still."""
         self.seen |= set(self.files(self.value) if at_files else self.places(self.value))
         return self.seen
 
     def wait_for(self, *places: str) -> None:
         """Wait until the value was in all of them."""
-        wait_until(lambda: self.look() >= set(places), f"the value in {places}", SECONDS)
+        wait_until(lambda: self.find_places() >= set(places), f"the value in {places}", SECONDS)
 
     def _place_of(self, file: Path) -> str:
         if file.is_relative_to(self.stack.kafka.folder.path):
@@ -197,7 +197,7 @@ def alter_topic(stack: Stack, topic: str, settings: Mapping[str, int]) -> None:
 
 
 def run(program: Program, *arguments: str) -> str:
-    """What a command of this project prints, with the settings of a program that runs."""
+    """Return the output of a command of this project, with the settings of a program that runs."""
     environment = {**os.environ, **environment_of(program.settings)}
     command = [sys.executable, "-m", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout

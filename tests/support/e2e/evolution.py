@@ -65,7 +65,7 @@ class Table:
         deadline = time.monotonic() + MOST_SECONDS
         found: list[Change] = []
         while not is_enough(found):
-            assert time.monotonic() < deadline, [(each.table, each.key, each.value) for each in found]
+            assert time.monotonic() < deadline, [(change.table, change.key, change.value) for change in found]
             found += self._reader.poll(0.1)
         found += self._reader.read_all()  # what came before it, in another topic
         self.changes += found
@@ -90,7 +90,9 @@ class Table:
             while count > 0 and time.monotonic() < deadline:
                 found = reader.poll(0.2)
                 count -= len(found)
-                history.add(replace(each, table=self.name) for each in found if each.table == (topic or self.name))
+                history.add(
+                    replace(change, table=self.name) for change in found if change.table == (topic or self.name)
+                )
         assert count == 0
         problems = list(history.problems())
         assert not problems, problems
@@ -116,7 +118,7 @@ def told(changes: Iterable[Change]) -> list[tuple[str, int | None, Record | None
         if change.value is not None:
             images = [_without(change.value[which], change.key) for which in ("before", "after")]
             result.append((mark_of(change.key), change.value["op"], *images))
-    result.sort(key=lambda each: each[0])
+    result.sort(key=lambda entry: entry[0])
     return [(op, c, before, after) for (_, c), op, before, after in result]
 
 

@@ -46,7 +46,7 @@ def fill(one: Seed) -> None:
     pick = random.Random(one.seed)
     writer = Writer(one.run.client, one.keyspace)
     numbers = range(table.partitions)
-    insert, static, row, several = (each.format(name=table.name) for each in STATEMENTS)
+    insert, static, row, several = (statement.format(name=table.name) for statement in STATEMENTS)
     writer.run_prepared(insert, (inserts(pick, p) for p in numbers))
     writer.run_prepared(static, ([(text(pick), p)] for p in numbers))
     writer.run_prepared(row, ([(p, pick.randrange(RANGE[0]))] for p in numbers))

@@ -55,11 +55,11 @@ class FoldedTopic:
         self._consumer.close()
 
     def changes(self, is_enough: Callable[[list[Change]], bool]) -> list[Change]:
-        """What comes until it is enough, tombstones left out."""
+        """Return the changes that come until they are enough, without tombstones."""
         deadline = time.monotonic() + MOST_SECONDS
         found: list[Change] = []
         while not is_enough(found):
-            assert time.monotonic() < deadline, [(each.key, each.value) for each in found]
+            assert time.monotonic() < deadline, [(change.key, change.value) for change in found]
             records: dict[int, list[RawRecord]] = {}
             for message in self._consumer.consume(1000, 0.5):
                 assert message.error() is None

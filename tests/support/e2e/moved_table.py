@@ -103,7 +103,7 @@ class Topics:
         return found
 
     def problems(self) -> list[str]:
-        """What is wrong in the chain of any key over all topics: gaps, repeats, images that do not follow."""
+        """Return the errors in the chain of any key over all topics: gaps, repeats, images that do not follow."""
         keys: dict[object, list[Change]] = {}
         for changes in self.changes.values():
             for change in changes:

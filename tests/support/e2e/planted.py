@@ -68,12 +68,15 @@ class Planter:
     def wait_until_folded(self, group: str) -> None:
         """Wait until the job has folded what is in the raw topic now."""
         raw_partitions = [RawPartition(self._topic, number) for number in range(self._partitions)]
-        ends = {each: end for each, (_, end) in Topics(self._kafka).bounds(raw_partitions).items()}
+        ends = {raw_partition: end for raw_partition, (_, end) in Topics(self._kafka).bounds(raw_partitions).items()}
         positions = GroupPositions(self._kafka, group, stable=False)
         deadline = time.monotonic() + _MOST_SECONDS
         while True:
             found = positions.read(raw_partitions)
-            if all(position is not None and position.offset >= ends[each] for each, position in found.items()):
+            if all(
+                position is not None and position.offset >= ends[raw_partition]
+                for raw_partition, position in found.items()
+            ):
                 return
             assert time.monotonic() < deadline, found
             time.sleep(0.2)

@@ -119,5 +119,5 @@ class ExactMessages:
     def cql_names(self) -> dict[str, str]:
         """{CQL name: field} of the columns, by the newest schema that was read."""
         envelope = self._schemas[max(self._schemas)]
-        row = next(each for each in envelope["fields"] if each["name"] == "before")["type"][1]
-        return {each.get("cqlName", each["name"]): each["name"] for each in row["fields"]}
+        row = next(field for field in envelope["fields"] if field["name"] == "before")["type"][1]
+        return {field.get("cqlName", field["name"]): field["name"] for field in row["fields"]}

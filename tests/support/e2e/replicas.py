@@ -1,4 +1,4 @@
-"""What tests of several replicas share: a node that misses writes, and TRUNCATE with a node that dies."""
+"""Helpers of tests with several replicas: a node that misses writes, and TRUNCATE with a node that dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must come out of statements with rising timestamps: CQL's meaning of a row, written down on one page.
+"""The changes that statements with rising timestamps must give: CQL's meaning of a row, written down on one page.
 
 A row is there if an INSERT gave it life that no deletion has taken, or if one of its columns holds a value. Static
 columns are part of each row of their partition; while it has no row, they are one by themselves, without clustering.

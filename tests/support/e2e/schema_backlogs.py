@@ -183,7 +183,7 @@ def read_until_quiet(reader: ChangeReader, count: int = LEAST_EVENTS) -> list[Ch
 
 
 def events_by_key(changes: Iterable[Change], story: str) -> dict[Any, list[Any]]:
-    """What came of a story, by the topic's version and the key: all of each event but times and places.
+    """Return the changes of a story, by the topic's version and the key: all of each event but times and places.
 
     The keys of a dropped table end with the message about the DROP or with the first one of the table that replaces it:
     which of them is first in a raw partition does not depend on the job. So both causes count as one.

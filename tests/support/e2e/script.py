@@ -32,7 +32,7 @@ class Step:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """What must come, in any order."""
+        """Return the changes that must come, in any order."""
         texts = " ".join(self.text).split(ARROW)[1:]
         return [] if self.is_awaited_in_vain else [json.loads(text) for text in texts]
 

@@ -155,5 +155,5 @@ def _loaded(of: Restartable[ChildProcess], library: str) -> set[tuple[Path, Path
     for process in map(psutil.Process, python_workers(of)):
         with suppress(psutil.NoSuchProcess):  # a daemon's child that has just ended
             maps = process.memory_maps()
-            found |= {(Path(process.cwd()), Path(each.path)) for each in maps if library in each.path}
+            found |= {(Path(process.cwd()), Path(mapping.path)) for mapping in maps if library in mapping.path}
     return found

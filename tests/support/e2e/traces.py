@@ -42,7 +42,7 @@ def topics_with(bootstrap: str, text: str) -> set[str]:
             if error is None:
                 found |= {topic for part in _parts(message) if text.encode() in part}
             elif error.code() in _ENDS:
-                left = {each for each in left if each[0] != topic or partition not in (-1, each[1])}
+                left = {entry for entry in left if entry[0] != topic or partition not in (-1, entry[1])}
             else:
                 raise KafkaException(error)
         return found

@@ -1,4 +1,4 @@
-"""What the tests of TRUNCATE on several nodes share."""
+"""Helpers of the tests of TRUNCATE on several nodes."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def raw_message(kind: Kind) -> RawMessage:
     write = WRITES.get(kind.removeprefix("snapshot_"))
     update = b""
     if write is not None:
-        [logged] = [each for each in WRITES if each == kind.removeprefix("snapshot_")]
+        [logged] = [write for write in WRITES if write == kind.removeprefix("snapshot_")]
         update = partition_update(KEY, logged, write)  # type: ignore[arg-type] # its keys are kinds
     elif kind in raw.CONTROL_KINDS:
         update = snapshots.encode_step(SNAPSHOT_STEP)

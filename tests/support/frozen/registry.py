@@ -78,7 +78,7 @@ def _revisions() -> list[str]:
 
 
 def _at_revision(folder: Path, revision: str) -> Vector:
-    """What a registry of that revision has at least: schemas, versions, levels."""
+    """Return the contents that a registry of that revision has at least: schemas, versions, levels."""
     file = folder / f"{revision}.db"
     engine = create_engine(f"sqlite:///{file}")
     with engine.begin() as connection:

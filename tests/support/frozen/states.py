@@ -131,7 +131,8 @@ def read_states(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN401 - 
     state = MemoryState()
     state.apply(entry.writes)
     chunks = [
-        [RawRecord(b64decode(key), b64decode(value), *rest) for key, value, *rest in each] for each in content["next"]
+        [RawRecord(b64decode(key), b64decode(value), *rest) for key, value, *rest in messages]
+        for messages in content["next"]
     ]
     settings = DEFAULT_FOLD_SETTINGS._replace(**content["settings"])
     return {"head": plain(entry.head), "changes": _changes(state, chunks, settings)}
@@ -148,7 +149,7 @@ def _state_after(story: Story) -> MemoryState:
 
 
 def _changes(state: MemoryState, chunks: Sequence[Sequence[RawRecord]], settings: FoldSettings) -> Any:  # noqa: ANN401 - JSON
-    """What folding the chunks changes, on a copy of the state."""
+    """Return the changes of folding the chunks, on a copy of the state."""
     copy = MemoryState()
     copy.apply(state.data)
     changes = []

@@ -59,9 +59,9 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: plain(each) for name, each in value._asdict().items()}
+        return {name: plain(item) for name, item in value._asdict().items()}
     if isinstance(value, Mapping):
-        return {_key(name): plain(each) for name, each in value.items()}
+        return {_key(name): plain(item) for name, item in value.items()}
     if isinstance(value, AbstractSet | list | tuple):
         found = list(map(plain, value))
         return sorted(found) if isinstance(value, AbstractSet) else found

@@ -64,4 +64,4 @@ def named(raw: RawRecord, catalog: TableCatalog) -> RawRecord:
 
 def heartbeats_named(records: Iterable[RawRecord], catalog: TableCatalog) -> list[RawRecord]:
     """The records, with heartbeats of publishers that know the newest schema."""
-    return [named(each, catalog) if decode(each.value).kind == "heartbeat" else each for each in records]
+    return [named(record, catalog) if decode(record.value).kind == "heartbeat" else record for record in records]

@@ -99,7 +99,7 @@ def raw_row(row: PlainRow) -> list[bytes | None]:
     ttl = None if row.ttl is None else int_bytes(row.ttl)
     static: list[bytes | None] = [None] * 3 if row.st is None else [row.st.encode(), time, None]
     a: list[bytes | None] = [None] * 3 if row.a is None else [row.a.encode(), time, ttl]
-    parts = b"".join(len(each).to_bytes(4, "big") + each.encode() for each in sorted(row.s))
+    parts = b"".join(len(element).to_bytes(4, "big") + element.encode() for element in sorted(row.s))
     elements: list[bytes | None] = [len(row.s).to_bytes(4, "big") + parts, time] if row.s else [None, None]
     return [token, row.partition_key, int_bytes(row.c), *static, *a, None, None, None, *elements]
 
@@ -110,7 +110,7 @@ def stored_row(row: PlainRow) -> Row:
         expires = () if row.ttl is None else (SECOND + row.ttl, row.ttl)
         columns["a"] = Cell(row.time, row.a.encode(), *expires)
     if row.s:
-        cells = tuple(Cell(row.time, b"", path=each.encode()) for each in sorted(row.s))
+        cells = tuple(Cell(row.time, b"", path=element.encode()) for element in sorted(row.s))
         columns["s"] = ComplexColumnData(LIVE, cells)
     return Row((int_bytes(row.c),), columns, LivenessInfo(row.time))
 

@@ -1,4 +1,4 @@
-"""What `SELECT` shows of a table, computed each time from the list of all its writes: slow, and without any state.
+"""A table as `SELECT` shows it, computed each time from the list of all its writes: slow, and without any state.
 
 It follows Cassandra's rules and not the materializer's code: no merging, no byte-comparable keys, no stored images.
 """
@@ -57,7 +57,7 @@ class BruteModel:
             versions = [write.what for write in of if write.kind == "row" and write.what.clustering == clustering]
             ranges = [write.what for write in of if write.kind == "range_deletion"]
             deletions = [whole, *(row.deletion.time for row in versions)]
-            deletions += [each.deletion for each in ranges if self.covers(each, clustering)]
+            deletions += [deleted.deletion for deleted in ranges if self.covers(deleted, clustering)]
             deletion = max(deletions)
             columns = _columns(versions, deletion, now)
             if columns or _has_liveness(versions, deletion, now):
@@ -142,7 +142,7 @@ def _columns(rows: Iterable[Row], deletion: DeletionTime, now: int) -> dict[str,
 
 def _has_liveness(rows: Iterable[Row], deletion: DeletionTime, now: int) -> bool:
     living = [row.liveness for row in rows if not row.liveness.is_empty and row.liveness.timestamp > deletion[0]]
-    best = max(living, key=lambda each: (each[0], each[1] != 0, each[2], -each[1]), default=None)
+    best = max(living, key=lambda mark: (mark[0], mark[1] != 0, mark[2], -mark[1]), default=None)
     return best is not None and (best.ttl == 0 or best.local_expiration_time > now)
 
 

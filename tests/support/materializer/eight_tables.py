@@ -210,7 +210,7 @@ class EightTables:
         """Table → code, as /status says: the command would take the machine's time from what is measured."""
         found = json.loads(get(self.port, "/status")[1])["stopped"]
         names = {str(self.raw(name)): name for name in NAMES}
-        return {names[each["raw_partition"]]: each["code"] for each in found}
+        return {names[stop["raw_partition"]]: stop["code"] for stop in found}
 
     def finish(self) -> None:
         """End the load and wait for all changes."""

@@ -42,7 +42,7 @@ class FailingPlanner(Planner):
     def plan_batch(self) -> BatchPlan:
         plan = super().plan_batch()
         table, file = os.environ[TABLE], os.environ[FILE]
-        return FailingPlan(**{each.name: getattr(plan, each.name) for each in fields(plan)}, table=table, file=file)
+        return FailingPlan(**{field.name: getattr(plan, field.name) for field in fields(plan)}, table=table, file=file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def check_step_by_step(writer: TableWriter, data: st.DataObject, fold_settings: 
 
 
 def check_expiry(model: BruteModel, run: FoldRun, changes: list[RowChange], first: int, last: int) -> None:
-    """What came out between two seconds is what expired, each at its second."""
+    """Check that all changes between two seconds are expiries, each at its second."""
     expected = [
         (second * 1_000_000, event)
         for second in model.ends(first, last)
@@ -119,8 +119,8 @@ def check_batches(writer: TableWriter, data: st.DataObject, fold_settings: FoldS
     made = data.draw(timed_writes(writer.table, rising=True))
     records = [record(writer, write, second, offset) for offset, (second, write) in enumerate(made)]
     one_by_one, batched = FoldRun(writer, NEVER_PURGE), FoldRun(writer, fold_settings)
-    for each in records:
-        one_by_one.chunk(each)
+    for message in records:
+        one_by_one.chunk(message)
     for batch in in_batches(data, records):
         batched.chunk(*batch)
     for run in (one_by_one, batched):
@@ -147,8 +147,8 @@ def check_order_independence(writer: TableWriter, data: st.DataObject) -> None:
             for offset, ((_, write), of) in enumerate(zip(made, hosts, strict=True))
             for host in of
         ]
-        copies = [as_image(each) if data.draw(st.integers(0, 2)) == 0 else each for each in copies]
-        others = [as_image(each) for each in copies if decode(each.value).kind in get_args(LogKind)]
+        copies = [as_image(copy) if data.draw(st.integers(0, 2)) == 0 else copy for copy in copies]
+        others = [as_image(copy) for copy in copies if decode(copy.value).kind in get_args(LogKind)]
         more = data.draw(st.lists(st.sampled_from(copies + others), max_size=4))
         steps = data.draw(st.lists(snapshot_steps(writer, end), max_size=4))
         arrival = data.draw(st.permutations(copies + more + steps))

@@ -73,7 +73,7 @@ class FoldRun:
             raw_record(b"", "heartbeat", None, timestamp_ms=ms, host=host, clock=clock, writer=self.writer)
         )
 
-    def follow(self, others: Sequence[FoldRun]) -> None:
+    def continue_chains(self, others: Sequence[FoldRun]) -> None:
         """Continue the chains of others."""
         for other in others:
             self._latest |= other._latest

@@ -59,10 +59,12 @@ class MemoryKafka:
 
     # stream_runtime.kafka.GroupPositions
     def read(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
-        return {each: self.positions.get(each) for each in partitions}
+        return {raw_partition: self.positions.get(raw_partition) for raw_partition in partitions}
 
     def stored(self, partitions: Collection[RawPartition]) -> dict[RawPartition, StoredOffset | None]:
-        return {each: position and position.stored() for each, position in self.read(partitions).items()}
+        return {
+            raw_partition: position and position.stored() for raw_partition, position in self.read(partitions).items()
+        }
 
     # stream_runtime.kafka.Topics
     def partition_counts(self) -> dict[str, int]:
@@ -72,7 +74,7 @@ class MemoryKafka:
         return {self.topic: TopicShape(len(self.raw), "id")}
 
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
-        return {each: (0, len(self.raw[each.partition])) for each in partitions}
+        return {raw_partition: (0, len(self.raw[raw_partition.partition])) for raw_partition in partitions}
 
     def read_raw(self, _settings: object, partition: RawPartition, first: int, end: int) -> Iterator[RawRecord]:
         yield from self.raw[partition.partition][first:end]
@@ -105,7 +107,10 @@ class MemoryProducer:
 
     def send_offsets(self, offsets: Mapping[RawPartition, StoredOffset]) -> None:
         self.send_positions(
-            {each: decode(stored.offset, stored.metadata, each, RAW_FAULTS) for each, stored in offsets.items()}
+            {
+                raw_partition: decode(stored.offset, stored.metadata, raw_partition, RAW_FAULTS)
+                for raw_partition, stored in offsets.items()
+            }
         )
 
     def commit(self) -> None:

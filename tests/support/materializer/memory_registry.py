@@ -34,7 +34,9 @@ class MemoryRegistry:
         return found[-1] if found else None
 
     def get(self, schema_id: int) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(next(text for (_, text), each in self.schemas.items() if each == schema_id))
+        found: dict[str, Any] = json.loads(
+            next(text for (_, text), known_id in self.schemas.items() if known_id == schema_id)
+        )
         return found
 
     def has(self, subject: str) -> bool:

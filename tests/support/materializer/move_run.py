@@ -87,7 +87,7 @@ class MoveSetup(NamedTuple):
 
     def make(self) -> None:
         Path(self.folder).mkdir(parents=True, exist_ok=True)
-        new = [NewTopic(self.raw.topic, 1, 1), *(NewTopic(each, CHANGE_PARTITIONS, 1) for each in self.topics)]
+        new = [NewTopic(self.raw.topic, 1, 1), *(NewTopic(topic, CHANGE_PARTITIONS, 1) for topic in self.topics)]
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         for future in admin.create_topics(new).values():
             future.result()
@@ -120,8 +120,8 @@ class MoveSetup(NamedTuple):
     def run(self, until: int | None = None, **_settings: object) -> None:
         """Run in this process, up to an offset. It does one part at a time, like a worker whose time is over."""
         records = [
-            RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1])
-            for each in read_topic(self.bootstrap, self.raw.topic, 1)
+            RawRecord(message.key() or b"", message.value() or b"", message.offset() or 0, message.timestamp()[1])
+            for message in read_topic(self.bootstrap, self.raw.topic, 1)
         ][:until]
         plan, open_partitions = self.plan(), OpenPartitions()
         try:
@@ -149,10 +149,12 @@ class MoveSetup(NamedTuple):
         ]
         assert not problems, problems
         for changes, other, op in zip(found, reversed(self.topics), "dr", strict=True):
-            moved = [each for each in changes if (each.value or {})["source"]["cause"] == "moved"]
-            rows = {(each.key["k"], each.key["c"]) for each in moved}
+            moved = [change for change in changes if (change.value or {})["source"]["cause"] == "moved"]
+            rows = {(change.key["k"], change.key["c"]) for change in moved}
             assert (len(moved), rows) == (len(rows), set(expected(BEFORE))), f"{len(moved)} rows moved: {op}"
-            assert {((each.value or {})["op"], (each.value or {})["source"]["file"]) for each in moved} == {(op, other)}
+            assert {((change.value or {})["op"], (change.value or {})["source"]["file"]) for change in moved} == {
+                (op, other)
+            }
 
     def _changes(self, topic: str) -> Iterable[Change]:
         """The committed ones. AssertionError for a deletion without a tombstone, or a number that does not rise."""

@@ -43,7 +43,7 @@ def check_in_forms(type_: CqlType, value: bytes) -> bool:
     from cdc_native.fold import values  # noqa: PLC0415 - it may not be compiled
 
     form, takes_all = value_form(type_), True
-    for forms, is_key in ((each, is_key) for each in CHOICES for is_key in (False, True)):
+    for forms, is_key in ((forms, is_key) for forms in CHOICES for is_key in (False, True)):
         column = ColumnMetadata("c", type_, ColumnKind.CLUSTERING if is_key else ColumnKind.REGULAR)
         encode = AvroTypes("a", forms).column("c", type_, cql_name="c", is_key=is_key).encode
         shown = value if form is None or is_key else form(value)

@@ -56,7 +56,7 @@ def catalog_of(*tables: TableMetadata) -> TableCatalog:
     digests = {digest(canonical(table)): table for table in tables}
     table_id = tables[0].id.bytes
     return TableCatalog(
-        {(table_id, each): table for each, table in digests.items()},
+        {(table_id, digest): table for digest, table in digests.items()},
         {table_id: list(digests)[-1]},
         dict.fromkeys(digests, "cdc.shop.orders"),
     )
@@ -216,7 +216,7 @@ def snapshot_step(
     writer: TableWriter = WRITER,
 ) -> RawRecord:
     """A snapshot_begin (`running`) or snapshot_end of one host."""
-    step = SnapshotStep(snapshot, tuple(bytes([each]) * 16 for each in hosts), state)
+    step = SnapshotStep(snapshot, tuple(bytes([host]) * 16 for host in hosts), state)
     return step_record(step, bytes([host]) * 16, ms, writer)
 
 
@@ -256,7 +256,7 @@ def repair_step(
     """A reset (`running`) or reset_end of one host. flushed_to: the position in segment 1. replicas: None if all hosts
     have the Cassandra partition.
     """
-    ids = tuple(bytes([each]) * 16 for each in hosts)
+    ids = tuple(bytes([host]) * 16 for host in hosts)
     step = RepairStep(repair, ids, until_ms, state, (1, flushed_to), len(hosts) if replicas is None else replicas)
     message = RawMessage(
         kind="reset" if state == "running" else "reset_end",

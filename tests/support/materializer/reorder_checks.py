@@ -34,13 +34,13 @@ def disordered(draw: st.DrawFn) -> list[tuple[int, int, Write, int]]:
 
 
 def check_reorder(data: st.DataObject, fold_settings: FoldSettings = REORDERING) -> None:
-    """What comes out is what a single log in write order gives, expiry included, whatever the batches are."""
+    """Check that the changes are those of a single log in write order, with expiry, in any batches."""
     copies = data.draw(disordered())
     records = [record(MIXED, write, 0, number, host)._replace(timestamp_ms=ms) for ms, number, write, host in copies]
     for second in data.draw(st.lists(st.integers(0, 12), max_size=4)):
         beat = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS + second * 1000 + 1, writer=MIXED)
         records.append(beat)
-    records.sort(key=lambda each: each.timestamp_ms)
+    records.sort(key=lambda record: record.timestamp_ms)
     end = records[-1].timestamp_ms + 10_000
     run = FoldRun(MIXED, fold_settings)
     for batch in in_batches(data, records):

@@ -28,23 +28,23 @@ END_S = BASE_S + 10**6
 
 
 class DamagedState:
-    """What the hosts have written, and the messages that arrive: some were lost, and some belong to no host."""
+    """The writes of the hosts, and the messages that arrive: some were lost, and some belong to no host."""
 
     def __init__(self, writer: TableWriter, data: st.DataObject, reorder_ms: int = 0) -> None:
         self._writer = writer
         self._data = data
         self._reorder_ms = reorder_ms
         self.logs = {host: self._writes(0, 7) for host in HOSTS}
-        self.planted = [each for each in self._writes(0, 4) if each.partition_key == REPAIRED]
+        self.planted = [write for write in self._writes(0, 4) if write.partition_key == REPAIRED]
 
     def _writes(self, least: int, most: int) -> list[Write]:
         drawn = self._data.draw(st.lists(TIMESTAMPS, min_size=least, max_size=most))
-        return [self._data.draw(writes(self._writer.table, Stamp(each, BASE_S))) for each in drawn]
+        return [self._data.draw(writes(self._writer.table, Stamp(number, BASE_S))) for number in drawn]
 
     def arrivals(self) -> list[RawRecord]:
-        """What was planted, then the messages of all hosts, each in its order, with rising times."""
+        """Return the planted messages, then the messages of all hosts, each in its order, with rising times."""
         ms = BASE_S * 1000
-        records = [record(self._writer, each, BASE_S, number, NOBODY) for number, each in enumerate(self.planted)]
+        records = [record(self._writer, write, BASE_S, number, NOBODY) for number, write in enumerate(self.planted)]
         queues = {host: self._sent(host) for host in HOSTS}
         ms += self._reorder_ms + 1000
         while waiting := [host for host in HOSTS if queues[host]]:
@@ -62,7 +62,7 @@ class DamagedState:
         ended = self._data.draw(st.integers(imaged, len(log)))
         known = [self._record(host, number) for number in range(begun) if self._arrives(log[number])]
         images = [as_image(self._record(host, number), repair=ID) for number in range(flushed)]
-        images = [each for each in images if each.key == REPAIRED]
+        images = [image for image in images if image.key == REPAIRED]
         shuffled = self._data.draw(st.permutations(images))
         kept = self._data.draw(st.integers(0, len(shuffled)))
         late = [self._record(host, number) for number in range(imaged, ended)]
@@ -111,24 +111,24 @@ def check_timeout(writer: TableWriter, data: st.DataObject, fold_settings: FoldS
     run, without = FoldRun(writer, fold_settings), FoldRun(writer, fold_settings)
     silent, gives_up = data.draw(st.sampled_from(HOSTS)), data.draw(st.booleans())
     records = []
-    for each in damaged.arrivals():
-        message = decode(each.value)
+    for arrival in damaged.arrivals():
+        message = decode(arrival.value)
         is_end = message.kind == "reset_end" and message.host_id[0] == silent
         if is_end and gives_up:
             given_up = repair_step(REPAIRED, "given_up", host=silent, hosts=HOSTS, writer=writer)
-            records.append(given_up._replace(timestamp_ms=each.timestamp_ms))
+            records.append(given_up._replace(timestamp_ms=arrival.timestamp_ms))
         elif not is_end:
-            records.append(each)
+            records.append(arrival)
     fold_in_chunks(run, records, data)
-    log = [each for each in records if not is_of_repair(each)]
+    log = [arrival for arrival in records if not is_of_repair(arrival)]
     fold_in_chunks(without, log, data)
     assert run.merged() == without.merged()
     assert [run.visible(key) for key in PARTITIONS] == [without.visible(key) for key in PARTITIONS]
     assert "repair" not in {change.source.cause for change in run.changes}
 
 
-def is_of_repair(each: RawRecord) -> bool:
-    message = decode(each.value)
+def is_of_repair(record: RawRecord) -> bool:
+    message = decode(record.value)
     return message.kind in REPAIR_KINDS or is_repair_image(message)
 
 

@@ -137,9 +137,11 @@ class Run:
     def records(self, partitions: int) -> dict[int, list[RawRecord]]:
         """All messages of the raw partitions."""
         found: defaultdict[int, list[RawRecord]] = defaultdict(list)
-        for each in read_topic(self.job.settings.kafka.bootstrap_servers, self.topic, partitions):
-            record = RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1])
-            found[each.partition() or 0].append(record)
+        for message in read_topic(self.job.settings.kafka.bootstrap_servers, self.topic, partitions):
+            record = RawRecord(
+                message.key() or b"", message.value() or b"", message.offset() or 0, message.timestamp()[1]
+            )
+            found[message.partition() or 0].append(record)
         return found
 
     def reshard(self) -> list[str]:

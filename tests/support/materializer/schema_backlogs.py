@@ -58,7 +58,7 @@ class Backlog:
         self._has_truncated = False
 
     def catalog(self, count: int) -> TableCatalog:
-        """What the driver knows when there have been so many schemas."""
+        """Return the catalog that the driver knows when there have been so many schemas."""
         writers = [TableWriter(table) for table in self.schemas[:count]]
         digests = {writer.digest: writer.table for writer in writers}
         topics = {digest: f"topic-{table.clustering[0].name}" for digest, table in digests.items()}
@@ -73,7 +73,7 @@ class Backlog:
     def write(self, p: int, c: int, columns: Sequence[str], ttl: int, *, is_insert: bool) -> None:
         at = self._next()
         table = self.schemas[-1]
-        names = [each.name for each in table.regular_columns]
+        names = [column.name for column in table.regular_columns]
         end = self._second + ttl
         cell = Cell(at, str(self._second % 1000).encode(), end, ttl) if ttl else Cell(at, str(self._second).encode())
         cells = {name: cell for name in columns if name in names}
@@ -125,7 +125,7 @@ class Backlog:
 
     def drop(self, name: str) -> None:
         table = self.schemas[-1]
-        dropped = [each for each in (*table.regular_columns, *table.static_columns) if each.name == name]
+        dropped = [column for column in (*table.regular_columns, *table.static_columns) if column.name == name]
         if dropped and dropped != list(table.regular_columns):
             at = self._next()
             drops = {**table.dropped_columns, name: DroppedColumn(dropped[0], at)}
@@ -140,10 +140,10 @@ class Backlog:
 
     def add(self, name: str) -> None:
         table = self.schemas[-1]
-        if all(each.name != name for each in table.regular_columns):
+        if all(column.name != name for column in table.regular_columns):
             self._next()
-            column = next(each for each in (A, B, Z) if each.name == name)
-            columns = sorted([*table.regular_columns, column], key=lambda each: each.name)
+            column = next(candidate for candidate in (A, B, Z) if candidate.name == name)
+            columns = sorted([*table.regular_columns, column], key=lambda column: column.name)
             self._alter(replace(table, regular_columns=tuple(columns)))
 
     def rename_key(self) -> None:
@@ -188,7 +188,9 @@ class Backlog:
         for place, made in enumerate(self.made):
             until = made.record.timestamp_ms * 1000 + seconds * 1_000_000
             same = self.schemas[made.schema].id  # a table that was created again is another one
-            known = [at for at, each in enumerate(self.schemas) if each.altered_at <= until and each.id == same]
+            known = [
+                at for at, version in enumerate(self.schemas) if version.altered_at <= until and version.id == same
+            ]
             self.made[place] = made._replace(named=max([made.schema, *known]))
 
     def _next(self) -> int:
@@ -197,7 +199,7 @@ class Backlog:
 
 
 def _without(columns: Sequence[ColumnMetadata], name: str) -> tuple[ColumnMetadata, ...]:
-    return tuple(each for each in columns if each.name != name)
+    return tuple(column for column in columns if column.name != name)
 
 
 def _named(record: RawRecord, table: TableMetadata) -> RawRecord:

@@ -40,7 +40,7 @@ class Job:
         """One round, which ends as soon as its tasks do if it is cut."""
         self.rounds += 1
         placed = self._placement.assign(RAW, self.workers.list_workers(len(RAW)))
-        assignments = {name: Assignment(tuple(each), 100, 0.0) for name, each in placed.items() if each}
+        assignments = {name: Assignment(tuple(shares), 100, 0.0) for name, shares in placed.items() if shares}
         noting: Any = NotingTask(self.folder, self.rounds, seconds, **task)
         return self.workers.run_task(noting, assignments, lambda: is_cut)
 
@@ -51,5 +51,5 @@ class Job:
             assert time.monotonic() < deadline
 
     def check_nothing_twice(self) -> None:
-        folded = [(each.round, each.raw_partition) for each in read_folded(self.folder)]
+        folded = [(fold.round, fold.raw_partition) for fold in read_folded(self.folder)]
         assert len(folded) == len(set(folded))

@@ -62,7 +62,7 @@ class NotingTask:
             raise ValueError("a defect")
         if self._only in {"", *map(str, assignment.shares)}:
             time.sleep(self._seconds)
-        results = [self._fold(each) for each in assignment.shares]
+        results = [self._fold(share) for share in assignment.shares]
         while may_go_on(WorkerStatus(is_behind=self._is_behind)):
             time.sleep(0.1)
         return results
@@ -76,7 +76,7 @@ class NotingTask:
 
 
 def read_folded(folder: Path) -> list[Folded]:
-    """What was folded, in the order of time."""
+    """Return the folded shares, in the order of time."""
     lines = (folder / "folded").read_text(encoding="ascii").splitlines()
     return [Folded(int(number), name, int(process)) for number, name, process in (line.split() for line in lines)]
 

@@ -58,7 +58,7 @@ class PatientPlanner(Planner):
                 if error.code is not Code.KAFKA_UNREACHABLE:
                     raise
             else:
-                unready = {each for each, error in self.errors.items() if error.code is Code.KAFKA_UNREACHABLE}
+                unready = {topic for topic, error in self.errors.items() if error.code is Code.KAFKA_UNREACHABLE}
                 if not unready and set(self._find_raw_topics()) == set(plan.shapes):
                     return plan
                 self.retry(unready)
@@ -142,9 +142,14 @@ class TableJob(NamedTuple):
         producer.flush()
 
     def run(self) -> TaskResult:
-        found = [each for each in self._read(self.raw.topic, RAW_PARTITIONS) if each.partition() == self.raw.partition]
+        found = [
+            message
+            for message in self._read(self.raw.topic, RAW_PARTITIONS)
+            if message.partition() == self.raw.partition
+        ]
         records = [
-            RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1]) for each in found
+            RawRecord(message.key() or b"", message.value() or b"", message.offset() or 0, message.timestamp()[1])
+            for message in found
         ]
         return run_task(PatientPlanner(self.settings, self.registry).plan_batch(), self.raw, records)
 
@@ -152,7 +157,9 @@ class TableJob(NamedTuple):
         """The envelopes of the change topic; None for a tombstone."""
         prefix = self.settings.kafka.topic_prefix
         schema = value_schema(TABLE, prefix, table_forms(self.settings.materializer, TABLE))
-        values = [each.value() for each in self._read(f"{prefix}.shop.orders", self.settings.kafka.change_partitions)]
+        values = [
+            message.value() for message in self._read(f"{prefix}.shop.orders", self.settings.kafka.change_partitions)
+        ]
         return [value and schemaless_reader(BytesIO(value[wire.HEADER_SIZE :]), schema, None) for value in values]
 
     def dead_letters(self) -> list[Message]:

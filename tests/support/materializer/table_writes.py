@@ -112,14 +112,14 @@ def collections(draw: st.DrawFn, of: ColumnMetadata, stamp: Stamp) -> ComplexCol
 @st.composite
 def columns(draw: st.DrawFn, of: tuple[ColumnMetadata, ...], stamp: Stamp, min_size: int) -> dict[str, Any]:
     chosen = draw(st.lists(st.sampled_from(of), min_size=min_size, max_size=2, unique=True))
-    return {each.name: draw(collections(each, stamp) if each.is_complex else cells(stamp)) for each in chosen}
+    return {column.name: draw(collections(column, stamp) if column.is_complex else cells(stamp)) for column in chosen}
 
 
 @st.composite
 def clusterings(draw: st.DrawFn, of: TableMetadata) -> tuple[bytes, ...]:
     return tuple(
-        draw(st.sampled_from([int_bytes(number) for number in (-1, 0, 1)] if each.type == INT else [b"", b"a", b"b"]))
-        for each in of.clustering
+        draw(st.sampled_from([int_bytes(number) for number in (-1, 0, 1)] if column.type == INT else [b"", b"a", b"b"]))
+        for column in of.clustering
     )
 
 

@@ -45,8 +45,8 @@ class Sent(NamedTuple, Generic[W]):
 
 
 class Limits(NamedTuple):
-    """What can be relied on. skews_ms: between the hosts of one TRUNCATE. settle_ms: a publisher does not finish a
-    truncation after which another one comes within this time. is_retried: a TRUNCATE that fails is tried again.
+    """The limits that tests rely on. skews_ms: between the hosts of one TRUNCATE. settle_ms: a publisher finishes a
+    truncation only if no other one comes within this time. is_retried: a TRUNCATE that fails is tried again.
     """
 
     skews_ms: list[int] = SKEWS_MS
@@ -97,12 +97,12 @@ class TruncatedHosts(Generic[W]):
 
     def _truncate_on(self, hosts: list[int]) -> None:
         for host in hosts:
-            before = max((each.what.at for each in self.logs[host] if isinstance(each.what, Truncation)), default=0)
+            before = max((entry.what.at for entry in self.logs[host] if isinstance(entry.what, Truncation)), default=0)
             at = self._now + self._random.choice(self._limits.skews_ms)
             self._append(host, Truncation(max(at, before + 1)))
 
     def left(self) -> Iterator[tuple[int, Entry[W]]]:
-        """What every host has since its own last truncation."""
+        """Return the writes of each host since its own last truncation."""
         for host, log in self.logs.items():
             ends = [entry.position for entry in log if isinstance(entry.what, Truncation)]
             for entry in log[max(ends, default=0) :]:
@@ -141,7 +141,7 @@ class _SendingHost(Generic[W]):
         crashed = self._random.randint(0, len(self._sent))
         again = self._sent[self._random.randint(0, crashed) :]
         if self._random.random() < 0.5:
-            again = [each for each in again if each.kind != "truncated" or each.until > crashed]
+            again = [entry for entry in again if entry.kind != "truncated" or entry.until > crashed]
         return self._sent[:crashed] + again
 
     def _moves(self) -> list[Callable[[], None]]:
@@ -175,7 +175,7 @@ class _SendingHost(Generic[W]):
     def _settle(self) -> None:
         pending, self._pending = self._pending, None
         assert pending is not None
-        rest = [Sent(each) for each in self._log[pending : self._read] if not isinstance(each.what, Truncation)]
+        rest = [Sent(entry) for entry in self._log[pending : self._read] if not isinstance(entry.what, Truncation)]
         self._sent += [Sent(self._log[pending], "truncated", len(self._sent) + 1 + len(rest)), *rest]
 
     def _clock(self) -> int:
@@ -185,4 +185,4 @@ class _SendingHost(Generic[W]):
         return later[0] - 1 if later else NEVER_MS
 
     def _truncated_from(self, first: int) -> list[int]:
-        return [each.what.at for each in self._log[first:] if isinstance(each.what, Truncation)]
+        return [entry.what.at for entry in self._log[first:] if isinstance(entry.what, Truncation)]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RestError(Exception):
-    """What the client raised: `status` and `code` are None unless the registry said them."""
+    """The error that the client raised: `status` and `code` are None unless the registry said them."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(answer["error"])
@@ -40,7 +40,7 @@ class JavaScriptClient:
         self._process.communicate(timeout=60)
 
     def call(self, method: str, *args: object) -> Any:  # noqa: ANN401 - JSON
-        """What the client's method answers; RestError if it throws."""
+        """Return the answer of the client's method; RestError if it throws."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"method": method, "args": args}) + "\n")

@@ -1,4 +1,4 @@
-"""What must hold in every database of the registry, whatever was killed when."""
+"""Rules that must hold in every database of the registry, whatever was killed when."""
 
 from __future__ import annotations
 
@@ -49,10 +49,14 @@ def _catalogue(session: Session, registered: set[tuple[str, int]], texts: dict[i
     found += [f"{topic} has no schema" for topic in empty]
     counts: Counter[int] = Counter(session.scalars(select(ElementRow.schema_id)))
     used = {schema_id for _, schema_id in in_topics}
-    found += [f"schema {each} lacks elements" for each in used if counts[each] != len(elements(texts[each]))]
+    found += [
+        f"schema {schema_id} lacks elements"
+        for schema_id in used
+        if counts[schema_id] != len(elements(texts[schema_id]))
+    ]
     decided = {(row.topic_id, row.schema_id) for row in session.scalars(select(DecisionRow))}
     added = {row.about for row in session.scalars(select(ChangeRow).where(ChangeRow.action == "add topic"))}
     found += [f"no change says that {topic} was added" for topic in {topic for topic, _, _ in rows} - added]
     dangling = decided - {(row.topic_id, row.schema_id) for row in session.scalars(select(TopicSchemaRow))}
-    found += [f"a decision for {each}, which is not there" for each in dangling]
+    found += [f"a decision for {schema_id}, which is not there" for schema_id in dangling]
     return found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _INDEXES = (search_tables.SQLITE_INDEX, "ix_search_documents_words")
-"""What a database's own full-text search is made of."""
+"""The parts of a database's own full-text search."""
 
 
 def table_differences(connection: Connection) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What full-text search must find, in whichever database."""
+"""Checks of full-text search in any database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_search(store: Store, catalogue: Catalogue) -> None:
     """Check the search of a catalogue that watson_data has filled."""
 
     def find(query: str) -> list[str]:
-        return [f"{each.about.value} {each.name}" for each in catalogue.search.find(query)]
+        return [f"{hit.about.value} {hit.name}" for hit in catalogue.search.find(query)]
 
     assert find("tax") == ["field total"]
     assert find("TAX inclu") == ["field total"]
@@ -48,7 +48,7 @@ def check_search(store: Store, catalogue: Catalogue) -> None:
 
 
 def _find_for_readers(store: Store, catalogue: Catalogue) -> None:
-    """What a login may not read takes no place from what it may: here 800 better hits."""
+    """Check that hits which a login may not read take no place from others: here 800 better hits."""
     fields = [{"name": f"porcelain_{number}", "type": "int"} for number in range(MANY)]
     store.register("cdc.hidden.dishes-value", json.dumps({"type": "record", "name": "V", "fields": fields}))
     for namespace in ("cdc.shown", "cdc.shownot", "cdc_shown"):
@@ -60,7 +60,7 @@ def _find_for_readers(store: Store, catalogue: Catalogue) -> None:
 
     def find(*grants: str) -> set[str]:
         granted = Grants(tuple(map(grant_from_text, grants)))
-        return {each.name for each in catalogue.search.find("porcelain", 50, granted)}
+        return {hit.name for hit in catalogue.search.find("porcelain", 50, granted)}
 
     assert all(name.startswith("porcelain_") for name in find("reader:*"))
     assert len(find("reader:*")) == 50
@@ -74,7 +74,7 @@ def _find_for_readers(store: Store, catalogue: Catalogue) -> None:
 
 def _follow_changes(store: Store, catalogue: Catalogue) -> None:
     def find(query: str) -> list[str]:
-        return [f"{each.about.value} {each.name}" for each in catalogue.search.find(query)]
+        return [f"{hit.about.value} {hit.name}" for hit in catalogue.search.find(query)]
 
     source = catalogue.sources.get(NAMESPACE, "stock")
     note = catalogue.notes.add(About.SOURCE, source.id, "Ask the zeppelin.", by=BY)

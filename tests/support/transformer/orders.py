@@ -66,7 +66,7 @@ def with_column(name: str, *, instead: str = "") -> Any:  # noqa: ANN401 - JSON
     made = copy.deepcopy(ENVELOPE)
     fields = made["fields"][0]["type"][1]["fields"]
     if instead:
-        next(each for each in fields if each["name"] == instead)["name"] = name
+        next(field for field in fields if field["name"] == instead)["name"] = name
     else:
         fields.append({"name": name, "type": ["null", "string"], "default": None})
     return made

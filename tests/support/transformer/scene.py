@@ -72,7 +72,7 @@ class Scene(NamedTuple):
         chain = [("first", self.prefix, f"{self.prefix}-1", steps)]
         if second:
             chain.append(("second", f"{self.prefix}-1", f"{self.prefix}-2", second))
-        self.file.write_text("".join(_table(*each) for each in chain))
+        self.file.write_text("".join(_table(*definition) for definition in chain))
 
     def settings(self, **transformer: Any) -> Settings:  # noqa: ANN401 - settings
         own = {"group_id": self.prefix, "chunk_max_messages": 25, **transformer}
@@ -134,7 +134,7 @@ class Scene(NamedTuple):
         producer.commit_transaction()
 
     def expected(self, numbers: Iterable[int], *, is_second: bool = False) -> dict[int, list[Keyed]]:
-        """What comes out of each partition, without a look at the code: rows, and None for tombstones."""
+        """Return the messages that each partition must give, without a look at the code: rows; None for tombstones."""
         found: dict[int, list[Keyed]] = defaultdict(list)
         for number in numbers:
             key = number % KEYS

@@ -73,7 +73,7 @@ class _Progress:
         self._source = source
 
         messages = read_topic(definitions.kafka.bootstrap_servers, source.topic, PARTITIONS)
-        self._end = until or 1 + max(each.offset() or 0 for each in messages if each.partition() == PARTITION)
+        self._end = until or 1 + max(message.offset() or 0 for message in messages if message.partition() == PARTITION)
 
     def is_done(self) -> bool:
         return self._offsets.committed([self._source], TIMEOUT).get(self._source, -1) >= self._end

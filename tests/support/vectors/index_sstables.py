@@ -1,4 +1,4 @@
-"""What Cassandra 5.0 leaves on disk of secondary indexes, and of a snapshot whose schema.cql lacks its user types.
+"""Cassandra 5.0's files of secondary indexes, and of a snapshot whose schema.cql lacks its user types.
 
 `python -m tests.support.vectors.index_sstables` makes `tests/vectors/index-sstables.tar.xz`: the keyspaces `ix` (tables
 with indexes of each kind) and `s` (tables with user types, flushed, with a snapshot `x`), and the SSTables of

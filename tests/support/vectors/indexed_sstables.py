@@ -113,5 +113,5 @@ def pack(form: str, data: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or FORMS:
-        make(each)
+    for name in sys.argv[1:] or FORMS:
+        make(name)

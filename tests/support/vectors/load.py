@@ -30,7 +30,7 @@ class Segment(NamedTuple):
 
     @property
     def length(self) -> int | None:
-        """What SegmentReader.read takes."""
+        """Return the length that SegmentReader.read takes; None for a segment that is not completed."""
         return len(self.data) if self.cdc_index.is_completed else None
 
     @property

@@ -143,7 +143,7 @@ def save(node: CassandraNode, folder: Path) -> None:
 
 
 def make_select(version: str = "5.0") -> None:
-    """What SELECT shows of the same statements."""
+    """Return the rows that SELECT shows after the same statements."""
     folder = FOLDER / version
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

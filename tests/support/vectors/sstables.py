@@ -125,5 +125,5 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or FORMS:
-        make(each)
+    for name in sys.argv[1:] or FORMS:
+        make(name)

@@ -1,4 +1,4 @@
-"""What a workload leaves in the commit logs of a real node: its segments in every form, and its schema."""
+"""Records what a workload leaves in the commit logs of a real node: its segments in every form, and its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded beside the segments of a workload: the keystore and the schema."""
+"""The files that are recorded beside the segments of a workload: the keystore and the schema."""
 
 from __future__ import annotations
 

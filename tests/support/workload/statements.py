@@ -272,7 +272,7 @@ def _ttl(draw: Draw) -> Value:
 
 
 def _operations(name: str, type_: CqlType) -> list[tuple[str, Parameter]]:
-    """What SET can do to elements."""
+    """Return the ways in which SET changes elements."""
     match type_:
         case ListType():
             return [(f"{name} = {name} + ?", _filled(type_)), (f"{name} = ? + {name}", _filled(type_))]
@@ -288,7 +288,7 @@ def _operations(name: str, type_: CqlType) -> list[tuple[str, Parameter]]:
 
 
 def _removals(name: str, type_: CqlType) -> list[tuple[str, Parameter | None]]:
-    """What DELETE can take from it: one element, a field, all."""
+    """Return the parts that DELETE can take from it: one element, a field, all."""
     match type_:
         case MapType(of, _, _) | SetType(of, _):
             return [(f"{name}[?]", _filled(of))]

@@ -29,7 +29,7 @@ _NEW_FIELDS = (("c", "frozen<list<text>>"), ("d", "bigint"))
 
 
 class Unit(NamedTuple):
-    """What is sent at once: one statement, or a batch. `kind`: single, batch, logged, counter."""
+    """Statements that are sent at once: one statement, or a batch. `kind`: single, batch, logged, counter."""
 
     kind: str
     statements: list[tuple[Shape, list[Value]]]

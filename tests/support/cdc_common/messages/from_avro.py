@@ -1,4 +1,4 @@
-"""What an Avro reader reads, back to the bytes that Cassandra has: by data-types.md alone, field by field.
+"""The values that an Avro reader reads, back to the bytes that Cassandra has: by data-types.md alone, field by field.
 
 The readers leave logical types out, so that a timestamp or a date is the number that was written.
 """
@@ -113,7 +113,7 @@ def cells(cql_type: CqlType, value: Any) -> Cells:  # noqa: ANN401  what a reade
 
 
 def _from_text(cql_type: CqlType, text: str) -> Any:  # noqa: ANN401  what a reader gives
-    """What Avro's own type has instead of a text."""
+    """Return the value that Avro's own type has instead of a text."""
     if isinstance(cql_type, NativeType):
         return _TEXTS[cql_type.name](text) if cql_type.name in _TEXTS else text
     return from_text.parsed(cql_type, text)

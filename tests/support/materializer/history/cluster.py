@@ -66,7 +66,7 @@ class Cluster:
         return self.now_ms * 1000
 
     def visible(self, partition_key: bytes, now: int) -> dict[Clustering | None, Image]:
-        """What `SELECT` shows at a second of what the raw topic holds."""
+        """Return the rows of the raw topic's writes that `SELECT` shows at a second."""
         versions = self.versions
         plain = self.plain[versions.newest.id.bytes]
         return plain.rows(partition_key, now, versions.columns(), versions.dropped())
@@ -195,6 +195,6 @@ class Cluster:
     def _schema_of(self, host: int, mutation: _Mutation, statement: Statement) -> TableMetadata:
         """The first host knows the newest schema, if that can have written the statement."""
         newest = self.versions.newest
-        types = {each.name: each.is_complex for each in newest.static_columns + newest.regular_columns}
+        types = {column.name: column.is_complex for column in newest.static_columns + newest.regular_columns}
         is_known = newest.id == mutation.table.id and statement.columns <= types.keys()
         return newest if host == HOSTS[0] and len(mutation.hosts) > 1 and is_known else mutation.table

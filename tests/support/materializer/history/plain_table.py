@@ -1,4 +1,4 @@
-"""What `SELECT` shows of one table: a dictionary of its newest cells, by Cassandra's rules.
+"""One table as `SELECT` shows it: a dictionary of its newest cells, by Cassandra's rules.
 
 It calls nothing of the materializer and nothing of its merging: no states, no purges, no schema versions. Nothing is
 ever deleted here; tombstones and the times of dropped columns are compared with each cell when a row is asked for.
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 class Count(NamedTuple):
-    """What one node has counted in a counter."""
+    """The part of a counter that one node has counted."""
 
     clock: int
     value: int
@@ -81,7 +81,7 @@ class PlainTable:
 
     def put(self, place: Place, cell: PlainCell) -> None:
         present = self.cells.get(place)
-        self.cells[place] = cell if present is None else max(present, cell, key=lambda each: each.rank)
+        self.cells[place] = cell if present is None else max(present, cell, key=lambda candidate: candidate.rank)
         if cell.ttl:
             self.expiry_seconds.add(cell.expires)
 
@@ -89,7 +89,7 @@ class PlainTable:
         """INSERT's own trace: the row is there even without a value."""
         mark = PlainCell(timestamp, b"", ttl, expires)
         present = self.inserts.get((partition_key, clustering), mark)
-        self.inserts[partition_key, clustering] = max(present, mark, key=lambda each: each.rank)
+        self.inserts[partition_key, clustering] = max(present, mark, key=lambda candidate: candidate.rank)
         if ttl:
             self.expiry_seconds.add(expires)
 
@@ -117,7 +117,7 @@ class PlainTable:
         """
         written = {place.clustering for place in (*self.cells, *self.counts) if place.partition_key == partition_key}
         written |= {clustering for key, clustering in self.inserts if key == partition_key}
-        images = {each: self._image(partition_key, each, now, columns, dropped) for each in written}
+        images = {clustering: self._image(partition_key, clustering, now, columns, dropped) for clustering in written}
         statics = images.pop(STATIC, {})
         visible: dict[Clustering | None, Image] = {}
         for clustering, image in images.items():
@@ -166,8 +166,8 @@ class PlainTable:
         if clustering is STATIC:
             return deleted
         ranges = [
-            each.timestamp
-            for each in self.deleted_ranges
-            if each.partition_key == partition_key and each.covers(clustering)
+            deletion.timestamp
+            for deletion in self.deleted_ranges
+            if deletion.partition_key == partition_key and deletion.covers(clustering)
         ]
         return max(deleted, self.deleted_rows.get((partition_key, clustering), NEVER), *ranges, NEVER)

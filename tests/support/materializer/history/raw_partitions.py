@@ -45,42 +45,42 @@ class RawPartitions:
 
     def append(self, record: RawRecord) -> None:
         """A record goes to its key's raw partition; a heartbeat, which has no key, to each."""
-        for each in self.all if not record.key else (self.all[partition_for(record.key, len(self.all))],):
-            each.unread.append(record)
+        for raw in self.all if not record.key else (self.all[partition_for(record.key, len(self.all))],):
+            raw.unread.append(record)
 
     def fold(self, catalog: TableCatalog, records: int, parts: int) -> list[RowChange]:
         """Fold up to `records` unread records of each raw partition, in at most `parts` chunks."""
         changes: list[RowChange] = []
-        for each in self.all:
+        for raw in self.all:
             for _ in range(min(parts, ENDLESS)):
-                found = each.unread[:records]
+                found = raw.unread[:records]
                 if not found:
                     break
-                changes += self._fold_chunk(each, found, catalog).changes
-            assert parts < ENDLESS or not each.unread, "the fold goes on without an end"
+                changes += self._fold_chunk(raw, found, catalog).changes
+            assert parts < ENDLESS or not raw.unread, "the fold goes on without an end"
         return changes
 
     def is_settled(self) -> bool:
-        return all(is_settled(each.state) for each in self.all)
+        return all(is_settled(raw.state) for raw in self.all)
 
     def reshard(self, count: int, catalog: TableCatalog, now_ms: int) -> tuple[list[RowChange], int]:
         """Reshard as the command does: each state is settled at one time, redistributed, and then gets the unread
         records. Return the changes, and the time of the states.
         """
-        changes = [change for each in self.all for change in self._finish_record(each, catalog)]
-        known = [read_facts(each.state) for each in self.all]
+        changes = [change for raw in self.all for change in self._finish_record(raw, catalog)]
+        known = [read_facts(state.state) for state in self.all]
         reorder_ms = self.settings.reorder_ms
         now_ms = max(now_ms, *(max(facts.times.now_ms, facts.times.clock_ms + reorder_ms) for facts in known))
-        order = [SchemaId(*each) for each in catalog.schemas]
-        schema = max((each.schema for each in known if each.schema), key=order.index, default=None)
-        for each, facts in zip(self.all, known, strict=True):
+        order = [SchemaId(*key) for key in catalog.schemas]
+        schema = max((state.schema for state in known if state.schema), key=order.index, default=None)
+        for raw, facts in zip(self.all, known, strict=True):
             if schema is not None and facts.schema is not None:
-                changes += self._settle(each, make_tick(schema, now_ms), catalog)
+                changes += self._settle(raw, make_tick(schema, now_ms), catalog)
         after = RawPartitions(count)
-        states = redistribute_states([each.state for each in self.all], count, Times(now_ms, now_ms - reorder_ms))
+        states = redistribute_states([raw.state for raw in self.all], count, Times(now_ms, now_ms - reorder_ms))
         for target, state in zip(after.all, states, strict=True):
             target.state = state
-        for record in heapq.merge(*(each.unread for each in self.all), key=lambda record: record.timestamp_ms):
+        for record in heapq.merge(*(raw.unread for raw in self.all), key=lambda record: record.timestamp_ms):
             if decode(record.value).kind != "heartbeat":
                 after.append(record)
         self.all = after.all
@@ -88,7 +88,7 @@ class RawPartitions:
 
     def topics(self) -> set[str]:
         """The change topics that the states publish to."""
-        return {each.topic.name for raw in self.all for each in read_published(raw.state).values()}
+        return {entry.topic.name for raw in self.all for entry in read_published(raw.state).values()}
 
     def _fold_chunk(self, of: RawPartition, records: Sequence[RawRecord], catalog: TableCatalog) -> ChunkResult:
         result = with_topics(fold_chunk(of.state, records, catalog, self.settings), catalog)
@@ -121,7 +121,7 @@ def with_topics(result: ChunkResult, catalog: TableCatalog) -> ChunkResult:
     """The changes, each with the topic that it is sent to."""
     table_ids = {digest: table_id for table_id, digest in catalog.schemas}
     changes = [
-        each if each.topic else each._replace(topic=result.published[table_ids[each.schema]].topic)
-        for each in result.changes
+        change if change.topic else change._replace(topic=result.published[table_ids[change.schema]].topic)
+        for change in result.changes
     ]
     return result._replace(changes=changes)

@@ -186,14 +186,14 @@ class HistoryRun:
             self.cluster.now_ms += (GC_GRACE_SECONDS + 1) * 1000
             self._append(self.cluster.heartbeats())
             self._fold_all()
-            left = [key for each in self.raw.all for key in each.state.data if key.startswith(_LEFT)]
+            left = [key for raw in self.raw.all for key in raw.state.data if key.startswith(_LEFT)]
             if not left:
                 return
         raise AssertionError(f"left in the state after everything was deleted and purged: {left}")
 
 
 class _Checkpoint:
-    """What was visible at a time when everything was folded, and what has happened since."""
+    """The visible rows at a time when everything was folded, and the changes since."""
 
     def __init__(self, run: HistoryRun) -> None:
         self._run = run
@@ -209,10 +209,10 @@ class _Checkpoint:
             assert run.chains.rows(key) == run.cluster.visible(key, second), f"rows of {key.hex()} at {second}"
         assert run.chains.topics() <= run.raw.topics(), "rows in a topic that was left"
         assert run.raw.topics() <= {run.cluster.versions.newest_topic}, "rows that have not moved"
-        changes = [each for each in run.changes[self._first :] if each.source.cause != "moved"]
+        changes = [change for change in run.changes[self._first :] if change.source.cause != "moved"]
         for change in changes:
             if change.source.cause == "expiry":
-                seconds = {each for plain in run.cluster.plain.values() for each in plain.expiry_seconds}
+                seconds = {second for plain in run.cluster.plain.values() for second in plain.expiry_seconds}
                 assert change.source.ts_us // 1_000_000 in seconds, f"nothing expires then: {change}"
         if not self.written and not self.statements:
             self._compare_expiry(changes, second)
@@ -224,7 +224,7 @@ class _Checkpoint:
         cluster = self._run.cluster
         expected = [
             (key, clustering, second * 1_000_000, before.get(clustering), after.get(clustering))
-            for second in sorted(each for each in cluster.expiry_seconds if self._second < each <= last)
+            for second in sorted(second for second in cluster.expiry_seconds if self._second < second <= last)
             for key in KEYS
             for before in (cluster.visible(key, second - 1),)
             for after in (cluster.visible(key, second),)
@@ -232,9 +232,9 @@ class _Checkpoint:
             if before.get(clustering) != after.get(clustering)
         ]
         found = [
-            (each.partition_key, each.clustering, each.source.ts_us, each.before, each.after)
-            for each in changes
-            if each.source.cause == "expiry"
+            (change.partition_key, change.clustering, change.source.ts_us, change.before, change.after)
+            for change in changes
+            if change.source.cause == "expiry"
         ]
         assert sorted(found, key=repr) == sorted(expected, key=repr), "expiry"
         assert len(found) == len(changes), "changes without a cause"
@@ -254,7 +254,7 @@ class _Checkpoint:
         if self.written or is_same_topic:
             assert found == expected, "a row changed more than once, or without a difference"
         causes = {"write", "expired_write", "expiry"} if self.written else {"schema"}
-        assert {each.source.cause for each in changes} <= causes, "cause"
+        assert {change.source.cause for change in changes} <= causes, "cause"
 
 
 def _without_expired_writes(changes: list[RowChange]) -> list[tuple[bytes, Clustering]]:
@@ -267,7 +267,7 @@ def _without_expired_writes(changes: list[RowChange]) -> list[tuple[bytes, Clust
             shown.setdefault(row, change)
         if row not in shown:
             found.append(row)
-    last = {(each.partition_key, each.clustering or ()): each.after for each in changes}
+    last = {(change.partition_key, change.clustering or ()): change.after for change in changes}
     return found + [row for row, first in shown.items() if first.before != last[row]]
 
 

@@ -138,7 +138,7 @@ class Statements:
     def _counter(self, written: _Column, op: Op) -> Cell | None:
         place, stamp, effects = written.place, written.stamp, written.effects
         if op.what != "set":
-            self._deleted_counters.append(lambda each: each == place)
+            self._deleted_counters.append(lambda candidate: candidate == place)
             return written.remove(None)
         if any(is_deleted(place) for is_deleted in self._deleted_counters):
             return None

@@ -122,10 +122,10 @@ class TableVersions:
 
     def columns(self) -> Mapping[str, PathOrder]:
         table = self.newest
-        return {each.name: path_order(each.type) for each in table.static_columns + table.regular_columns}
+        return {column.name: path_order(column.type) for column in table.static_columns + table.regular_columns}
 
     def dropped(self) -> Mapping[str, int]:
-        return {name: each.dropped_time for name, each in self.newest.dropped_columns.items()}
+        return {name: dropped.dropped_time for name, dropped in self.newest.dropped_columns.items()}
 
     def before(self, versions: int) -> TableMetadata:
         """The schema of a node that has not heard of the last so many statements."""
@@ -155,8 +155,8 @@ class TableVersions:
         self._add(
             replace(
                 table,
-                regular_columns=tuple(each for each in table.regular_columns if each != column),
-                static_columns=tuple(each for each in table.static_columns if each != column),
+                regular_columns=tuple(kept for kept in table.regular_columns if kept != column),
+                static_columns=tuple(kept for kept in table.static_columns if kept != column),
                 dropped_columns={
                     **table.dropped_columns,
                     column.name: DroppedColumn(replace(column, type=type_), time),
@@ -169,25 +169,25 @@ class TableVersions:
     def add(self, index: int, at: int) -> str | None:
         """ALTER TABLE ADD of a column that was dropped, or of a new one."""
         table = self.newest
-        present = {each.name for each in table.columns}
-        shape = next(each for each in SHAPES if each.is_counter == table.is_counter)
-        known = {each.name: each for each in (*shape.static_columns, *shape.regular_columns)}
-        known |= {each.name: each for each in (_ADDED_COUNTERS if table.is_counter else _ADDED)}
+        present = {column.name for column in table.columns}
+        shape = next(shape for shape in SHAPES if shape.is_counter == table.is_counter)
+        known = {known_column.name: known_column for known_column in (*shape.static_columns, *shape.regular_columns)}
+        known |= {added.name: added for added in (_ADDED_COUNTERS if table.is_counter else _ADDED)}
         known |= {
-            each.name: each
+            column.name: column
             for version in self.tables
             if version.id == table.id
-            for each in (*version.static_columns, *version.regular_columns)
+            for column in (*version.static_columns, *version.regular_columns)
         }
         missing = [
-            each
-            for name, each in known.items()
-            if name not in present and name not in self.never_added and (each.kind is REGULAR or table.clustering)
+            column
+            for name, column in known.items()
+            if name not in present and name not in self.never_added and (column.kind is REGULAR or table.clustering)
         ]
         if not missing:
             return None
         column = missing[index % len(missing)]
-        fits = [each for each in table.columns for of in (each.type,) if isinstance(of, UserType)]
+        fits = [column for column in table.columns for of in (column.type,) if isinstance(of, UserType)]
         if isinstance(column.type, UserType) and fits:  # ALTER TYPE has changed it in the meantime
             assert isinstance(fits[0].type, UserType)
             column = replace(column, type=replace(fits[0].type, is_multi_cell=column.type.is_multi_cell))
@@ -242,8 +242,8 @@ class TableVersions:
     def _alter_type(self, alter: Callable[[UserType], UserType], statement: str, at: int) -> str | None:
         table = self.newest
         columns = tuple(
-            replace(each, type=alter(each.type)) if isinstance(each.type, UserType) else each
-            for each in table.regular_columns
+            replace(column, type=alter(column.type)) if isinstance(column.type, UserType) else column
+            for column in table.regular_columns
         )
         if columns == table.regular_columns:
             return None
@@ -257,10 +257,10 @@ class TableVersions:
 def topic_name(table: TableMetadata) -> str:
     """The change topic of a schema: one for each key schema, and for values that readers take for each other's."""
     has_statics = bool(table.static_columns) or any(
-        each.column.kind is ColumnKind.STATIC for each in table.dropped_columns.values()
+        dropped.column.kind is ColumnKind.STATIC for dropped in table.dropped_columns.values()
     )
-    key = "-".join(each.name for each in table.clustering)
-    is_other = any(each.is_reversed for each in table.clustering)
+    key = "-".join(column.name for column in table.clustering)
+    is_other = any(column.is_reversed for column in table.clustering)
     return f"{key}-{has_statics}-{is_other}-{table.is_counter}"
 
 

@@ -81,7 +81,7 @@ class Topic:
         states = redistribute_states([run.state for run in self.runs], partitions, times)
         for run, state in zip(after.runs, states, strict=True):
             run.state = state
-            run.follow(self.runs)
+            run.continue_chains(self.runs)
         return after
 
 
