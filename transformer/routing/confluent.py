@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class ConfluentCatalogue:
-    """transformer.routing.catalogue.Catalogue. A target's topic is the first version whose schemas the registry accepts,
-    and that was made from the same topic.
+    """transformer.routing.catalogue.Catalogue. A target's topic is the first version that was made from the same topic,
+    and whose schemas the registry accepts.
     """
 
     knows_personal = False

@@ -13,8 +13,8 @@ _INTRODUCTION = """\
 
 For operators who write `cdc.toml` or look up a setting. All programs read this one TOML file: `--config` names it, or
 the environment variable `CDC_CONFIG`; otherwise it is `./cdc.toml` or `/etc/cdc.toml`, if one exists. Environment
-variables, `CDC_<TABLE>__<KEY>`, override the file. Flags override both: `--set TABLE.KEY=VALUE` for any setting, and the flags in
-a command's `--help`.
+variables, `CDC_<TABLE>__<KEY>`, override the file. Flags override both: `--set TABLE.KEY=VALUE` for any setting, and
+the flags in a command's `--help`.
 
 ```toml
 [kafka]
