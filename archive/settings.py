@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from cdc_common.settings import shared
 from stream_runtime.settings import JobSettings
+
+
+def _check_pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise PydanticCustomError("pattern", "It is no regular expression: {reason}", {"reason": str(error)}) from error
+    return pattern
+
+
+_Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class ArchiveSettings(JobSettings):
@@ -22,10 +35,12 @@ class ArchiveSettings(JobSettings):
         ),
     ] = "cassandra-archive"
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9475
-    topics: list[str] = Field(
+    topics: list[_Pattern] = Field(
         default=[], description="Topics to archive: names or regular expressions, which match whole names."
     )
-    excluded_topics: list[str] = Field(default=[], description="Topics that are left out, written in the same way.")
+    excluded_topics: list[_Pattern] = Field(
+        default=[], description="Topics that are left out, written in the same way."
+    )
     location: Annotated[
         str, Field(description="Folder of the files and tables, which all workers reach and no other group has.")
     ] = "/var/lib/cassandra-archive/lake"

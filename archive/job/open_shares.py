@@ -82,7 +82,7 @@ class OpenShares:
         reach(ArchivePoint.SHARE_OPENING)
         own = self._job.settings
         limits = PRODUCER_DEFAULTS._replace(
-            transaction_seconds=own.transaction_timeout_seconds, max_message_bytes=_EVENT_BYTES
+            transaction_seconds=own.transaction_timeout_seconds, max_message_bytes=_EVENT_BYTES, in_batches=True
         )
         commits = KafkaCommits(
             self._job.kafka,
@@ -127,8 +127,11 @@ class OpenShares:
             batch = read.records.get(partition)
             if batch is not None and not isinstance(batch, SourceBatch):
                 raise TypeError("a partition was read in two parts")
-            count += 0 if batch is None else len(batch)
-            task.take(partition, batch, read.following[partition])
+            own = self._job.settings
+            for part in () if batch is None else batch.parts(own.chunk_max_bytes, own.chunk_max_messages):
+                count += len(part)
+                task.take(partition, part, part[-1].offset + 1)
+            task.take(partition, None, read.following[partition])
         return count
 
     def commit_due(self, share: Share) -> CutReport | None:

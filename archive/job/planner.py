@@ -72,21 +72,19 @@ class TopicPlanner:
             self._next_look = -1.0
 
     def find_topics(self) -> list[str]:
-        """The names of the topics that the settings choose. CdcError if two of them would have one table."""
+        """The names of the topics that the settings choose."""
         own = self._job.settings
         if not own.topics:
             raise setting_missing("topics", "it names the topics to archive")
-        found = [name for name in sorted(self._topics.partition_counts()) if self._is_chosen(name)]
-        for table, topics in same_names(found, own.namespace).items():
-            raise tables_collide(table, topics)
-        return found
+        return [name for name in sorted(self._topics.partition_counts()) if self._is_chosen(name)]
 
     def check_settings(self) -> None:
         """Raise CdcError if the job cannot run with its settings. Makes the topic of the file events."""
         if not is_enabled():
             raise core_missing()
         own = self._job.settings
-        self.find_topics()
+        for table, topics in same_names(self.find_topics(), own.namespace).items():
+            raise tables_collide(table, topics)
         self._topics.check_transaction_timeout(own.transaction_timeout_seconds)
         store = open_store(own.location)
         store.check()
@@ -104,7 +102,10 @@ class TopicPlanner:
 
     def _look(self) -> None:
         """Plan topics that are new, and those that have changed."""
-        names = {*self.find_topics(), *self._streams} - self.errors.keys()
+        chosen = self.find_topics()
+        for table, topics in same_names(chosen, self._job.settings.namespace).items():
+            self.errors |= {topic: tables_collide(table, topics) for topic in topics if topic not in self._streams}
+        names = {*chosen, *self._streams} - self.errors.keys()
         compacted = self._topics.each_is_compacted(sorted(names - self._streams.keys()))
         for topic, shape in self._topics.each_shape(sorted(names)).items():
             if isinstance(shape, CdcError):

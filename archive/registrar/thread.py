@@ -31,7 +31,7 @@ class RegistrarThread:
         """The registrar, once Kafka and the catalog have answered."""
         self.failures = 0
         """How often a round has failed."""
-        self._kafka = kafka
+        self._ledger = Ledger(kafka, settings.events_topic)
         self._settings = settings
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="registrar", daemon=True)
@@ -48,7 +48,7 @@ class RegistrarThread:
 
     def run_once(self) -> None:
         """Commit the events that are new. CdcError of Kafka, or any exception of the catalog."""
-        ledger = Ledger(self._kafka, self._settings.events_topic)
+        ledger = self._ledger
         if self.registrar is None:
             catalog, store = open_catalog(self._settings), open_store(self._settings.location)
             self.registrar = Registrar(catalog, store, ledger.topic_id())
