@@ -154,7 +154,7 @@ _VALUE = st.one_of(st.none(), st.binary(max_size=12), st.integers(0, 99))
 def test_every_message_is_one_row(tmp_path_factory: pytest.TempPathFactory, values: list[bytes | int | None]) -> None:
     """Changes, tombstones and anything else, in any order: in the order of their offsets, each once."""
     topic = Topic(1)
-    values = [*values, 0]  # so that all columns are there
+    values = [*values, 0, None]  # so that all columns are there
     for value in values:
         if isinstance(value, int):
             topic.send_change(0, value)
