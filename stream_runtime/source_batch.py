@@ -5,6 +5,7 @@ A job takes a message out only where it needs one as a Python object.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -42,6 +43,21 @@ class SourceBatch(Sequence[SourceRecord]):
     def values(self) -> Messages:
         return self._batch.values
 
+    @property
+    def offsets(self) -> bytes:
+        """The offsets, as a buffer of int64."""
+        return self._batch.offsets
+
+    @property
+    def timestamps(self) -> bytes:
+        """Kafka's timestamps (ms), as a buffer of int64; -1 without one."""
+        return self._batch.timestamps
+
+    @property
+    def size(self) -> int:
+        """The bytes of all keys and values."""
+        return self._batch.size
+
     def __len__(self) -> int:
         return len(self._batch)
 
@@ -54,6 +70,11 @@ class SourceBatch(Sequence[SourceRecord]):
             return [self[at] for at in range(*number.indices(len(self)))]
         at = number + len(self) if number < 0 else number
         return SourceRecord(self.keys[at], self.values[at], self._batch.offset(at))
+
+    def before(self, offset: int) -> SourceBatch:
+        """The messages before an offset."""
+        end = bisect_left(range(len(self)), offset, key=self._batch.offset)
+        return self if end == len(self) else SourceBatch(self._batch.part(0, end))
 
     def parts(self, most_bytes: int, most_messages: int) -> Iterator[SourceBatch]:
         """The batch in parts. The message that reaches a limit still belongs to its part."""

@@ -108,6 +108,41 @@ cdef class Messages:
             raise IndexError(number)
         return self.index_of(number)
 
+    @property
+    def places(self):
+        """The places of all messages in the batch that was read, as a buffer's bytes: an int64 for each."""
+        cdef Py_ssize_t i
+        cdef bytes made = PyBytes_FromStringAndSize(NULL, self.count * sizeof(int64_t))
+        cdef int64_t* at = <int64_t*>PyBytes_AS_STRING(made)
+        for i in range(self.count):
+            at[i] = self.index_of(i)
+        return made
+
+    def binary(self):
+        """The bytes of all messages as buffers of Arrow's large_binary: offsets (int64), data, and a byte for each
+        message that is 1 unless it is None.
+        """
+        cdef Py_ssize_t i
+        cdef int64_t size = 0
+        cdef bytes offsets, data, present
+        cdef int64_t* at
+        cdef char* to
+        cdef char* is_there
+        for i in range(self.count):
+            size += self.spans[i].size if self.spans[i].at != NULL else 0
+        offsets = PyBytes_FromStringAndSize(NULL, (self.count + 1) * sizeof(int64_t))
+        data, present = PyBytes_FromStringAndSize(NULL, size), PyBytes_FromStringAndSize(NULL, self.count)
+        at, to, is_there = <int64_t*>PyBytes_AS_STRING(offsets), PyBytes_AS_STRING(data), PyBytes_AS_STRING(present)
+        with nogil:
+            at[0] = 0
+            for i in range(self.count):
+                is_there[i], size = self.spans[i].at != NULL, 0
+                if is_there[i]:
+                    size = self.spans[i].size
+                    memcpy(to + at[i], self.spans[i].at, <size_t>size)
+                at[i + 1] = at[i] + size
+        return offsets, data, present
+
     def groups(self):
         """[(schema id, messages)] by the ids in Confluent's headers; id None for tombstones. Each keeps the order.
 

@@ -65,7 +65,7 @@ class DeadLetterWriter:
     def topic(self) -> str:
         """The name of the topic, which exists then."""
         if not self._is_created:
-            Topics(self._settings).make_dead_letter_topic(self._topic, MAX_UNCOMPRESSED + _ROOM)
+            Topics(self._settings).make_kept_topic(self._topic, MAX_UNCOMPRESSED + _ROOM)
             self._is_created = True
         return self._topic
 

@@ -29,6 +29,14 @@ def read_partition(settings: KafkaSettings, topic: str, partition: int) -> Itera
         yield bytes(key or b""), None if value is None else bytes(value)
 
 
+def read_offsets(settings: KafkaSettings, partition: SourcePartition, first: int) -> Iterator[tuple[int, bytes | None]]:
+    """The committed messages, (offset, value), from an offset on up to the partition's end. KafkaException."""
+    for message in _messages(settings, TopicPartition(*partition, first), None):
+        offset, value = message.offset(), message.value()
+        assert offset is not None
+        yield offset, None if value is None else bytes(value)
+
+
 def read_raw(settings: KafkaSettings, partition: SourcePartition, first: int, end: int) -> Iterator[Record]:
     """The records of a source partition with offsets in [first, end). Waits for the last one. KafkaException."""
     if first < end:

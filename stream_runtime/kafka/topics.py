@@ -184,10 +184,17 @@ class Topics:
             config["max.message.bytes"] = str(max_message_bytes)
         return self._make(topic, partitions or self._settings.change_partitions, config)
 
-    def make_dead_letter_topic(self, topic: str, max_message_bytes: int) -> None:
-        """Create the topic unless it exists. It has no time-based retention."""
+    def each_is_compacted(self, topics: Collection[str]) -> dict[str, bool | CdcError]:
+        """Whether the brokers compact each topic, or the error of one that has one."""
+        return {
+            name: found if isinstance(found, CdcError) else "compact" in found["cleanup.policy"].value
+            for name, found in self._each_settings(topics)
+        }
+
+    def make_kept_topic(self, topic: str, max_message_bytes: int) -> TopicShape:
+        """Create the topic, of one partition, unless it exists: its shape. It has no time-based retention."""
         config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(max_message_bytes)}
-        self._make(topic, 1, config)
+        return self._make(topic, 1, config)
 
     def _make(self, topic: str, partitions: int, config: dict[str, str]) -> TopicShape:
         shape = self._find(topic)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 OWN = "cassandra-cdc-materializer"
 OWN_PACKAGES = (
+    "archive",
     "cassandra_storage",
     "cdc_common",
     "cdc_native",

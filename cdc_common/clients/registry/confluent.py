@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cachetools import LRUCache
 
-from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.clients.registry.errors import SCHEMA_NOT_FOUND, RegistryRequestError
 from cdc_common.clients.registry.transport import ANSWER_SECONDS, Transport
 from cdc_common.errors.codes import CdcError, Code
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer", list[Any], dict[str, Any])
 _SUBJECT_NOT_FOUND = "40401"
-_SCHEMA_NOT_FOUND = "40403"
 _MOST_CACHED = 1_000
 _HEADERS = {
     "Accept": "application/vnd.schemaregistry.v1+json, application/json",
@@ -69,7 +68,7 @@ class RegistryClient:
         try:
             return self._id("POST", ("subjects", subject), _body(schema))
         except RegistryRequestError as error:
-            if error.word in (_SUBJECT_NOT_FOUND, _SCHEMA_NOT_FOUND):
+            if error.word in (_SUBJECT_NOT_FOUND, SCHEMA_NOT_FOUND):
                 return None
             raise
 
@@ -106,7 +105,7 @@ class RegistryClient:
             for version in self._ask(list, "GET", *path, deleted="true"):
                 found[version["subject"]] = max(version["version"], found.get(version["subject"], 0))
         except RegistryRequestError as error:
-            if error.word != _SCHEMA_NOT_FOUND:
+            if error.word != SCHEMA_NOT_FOUND:
                 raise
         except (KeyError, TypeError) as error:
             raise self._transport.not_understood("GET", path, "a version has no subject or number") from error

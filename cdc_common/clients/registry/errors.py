@@ -6,6 +6,8 @@ from cdc_common.errors.codes import CdcError, Code
 
 NOT_FOUND = "not-found"
 """cassandra-schematizer's word for a thing that does not exist."""
+SCHEMA_NOT_FOUND = "40403"
+"""Confluent's number for a schema that does not exist."""
 NOT_UNDERSTOOD = "not-understood"
 """The word for an answer that is none of the API's."""
 _PASSING = (408, 429)
@@ -42,6 +44,11 @@ class RegistryRequestError(CdcError):
     def is_not_found(self) -> bool:
         """Whether cassandra-schematizer says that what was asked for does not exist."""
         return self.word == NOT_FOUND
+
+    @property
+    def lacks_schema(self) -> bool:
+        """Whether the registry does not have the schema that was asked for."""
+        return self.word == SCHEMA_NOT_FOUND
 
     @property
     def lacks_request(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from archive.job.status import ArchiveStatus
+from archive.writer.report import CutReport
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.metrics import Collected
 from cdc_common.program.operations import Operations
@@ -51,6 +53,7 @@ def registries() -> dict[str, CollectorRegistry]:
         ),
         "cassandra-materializer": _registry(Collected(_busy_job().metrics)),
         "cassandra-transformer": _registry(Collected(_busy_transformers().metrics)),
+        "cassandra-archive": _registry(Collected(_busy_archive().metrics)),
         "cassandra-schematizer": _busy_schematizer(),
     }
 
@@ -87,6 +90,17 @@ def _busy_transformers() -> TransformStatus:
     lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
     status = TransformStatus("group", stopped, lags)
     status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1), None)], None)
+    return status
+
+
+def _busy_archive() -> ArchiveStatus:
+    """Return the status of an archive, as _busy_job does for a job."""
+    share, stopped = Share.of(SourcePartition("cdc.shop.orders", 0)), StoppedShares()
+    stopped.stop(share, Failure(CdcError(Code.ARCHIVE_MESSAGE, "It is no Avro.", "Keep its bytes.")))
+    lags = LagWatch(_no_kafka, stopped.all)
+    lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
+    status = ArchiveStatus("group", stopped, lags)
+    status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1, own=CutReport(1, 9, 9)), None)], None)
     return status
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from archive.fault_points import ArchivePoint
 from dev.verify.chaos.faults import StackFault
 from dev.verify.chaos.matrix import Action
 from materializer.fault_points import RebuildPoint, ReshardPoint
@@ -67,6 +68,13 @@ def table() -> str:
         "| the worker dies at | what holds, and what the next task does |",
         "| --- | --- |",
         *_rows(StatelessPoint),
+        "",
+        "A worker of `cassandra-archive` fails at each of these points, and its successor finishes its cut",
+        "(`tests/unit/archive/writer/test_crashes.py`; on a broker, killed: `tests/servers/archive/test_kill.py`):",
+        "",
+        "| the worker dies at | what holds, and what the next task does |",
+        "| --- | --- |",
+        *_rows(ArchivePoint),
     ]
     return "\n".join(lines) + "\n"
 

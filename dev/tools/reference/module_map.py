@@ -20,6 +20,7 @@ PACKAGES = (
     "materializer",
     "schematizer",
     "transformer",
+    "archive",
     "dev",
 )
 HEADING = "## Packages and rooms\n"

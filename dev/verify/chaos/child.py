@@ -32,6 +32,7 @@ _servers = multiprocessing.get_context("forkserver")
 _servers.set_forkserver_preload(
     [
         __name__,
+        "tests.support.archive.archive_run",
         "tests.support.materializer.move_run",
         "tests.support.materializer.protocol_run",
         "tests.support.stream_runtime.share_run",

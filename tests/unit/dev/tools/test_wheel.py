@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IMPORT_NAMES = {
+    "archive",
     "cassandra_storage",
     "cdc_common",
     "cdc_native",

@@ -1,0 +1,32 @@
+"""`cassandra-archive plan`: which topics are archived into which tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from archive.job.plan import list_shares
+from archive.job.planner import TopicPlanner
+from archive.job.run import job_of
+from archive.table_names import table_name
+from cdc_common.errors.codes import CdcError
+from stream_runtime.kafka import Topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from archive.settings import Settings
+
+
+def plan_lines(settings: Settings) -> Iterator[str]:
+    """A line for each topic. CdcError."""
+    own = settings.archive
+    topics = TopicPlanner(job_of(settings)).find_topics()
+    for topic, shape in Topics(settings.kafka).each_shape(topics).items():
+        if isinstance(shape, CdcError):
+            yield f"{topic}: {shape}"
+            continue
+        shares = len(list_shares(topic, shape.partitions, own.partitions_per_share))
+        table = table_name(topic, own.namespace)
+        yield f"{topic} → {table} ({own.layout}, by {own.bucket}): {shape.partitions} partitions, {shares} shares"
+    if not topics:
+        yield "no topic matches archive.topics"

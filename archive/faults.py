@@ -1,0 +1,137 @@
+"""The errors of archived topics: a factory for each situation, with its fix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdc_common.errors.codes import CdcError, Code
+from stream_runtime.faults import Faults
+from stream_runtime.words import Words
+
+if TYPE_CHECKING:
+    from stream_runtime.records import SourcePartition
+
+
+def message_refused(partition: SourcePartition, offset: int, reason: str) -> CdcError:
+    """A message that is not of its schema, where the settings keep no bytes."""
+    return CdcError(
+        Code.ARCHIVE_MESSAGE,
+        f"The message at offset {offset} of {partition} cannot become a row: {reason}.",
+        'Set archive.on_error to "bytes": such messages are kept as they are, and counted. If the topic should not '
+        "have the message, find out who sent it.",
+    )
+
+
+def location_refused(location: str, problem: str) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_LOCATION,
+        f"The archive's location {location} cannot be used: {problem}.",
+        "Give archive.location a folder that all workers reach and may write, on a file system with hard links and "
+        "free space.",
+    )
+
+
+def spill_refused(file: str, error: OSError) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_LOCATION,
+        f"The worker's disk refuses {file}: {error}.",
+        "Make archive.spool_directory writable, with free space for the rows of the open cuts.",
+    )
+
+
+def intent_differs(where: str, problem: str) -> CdcError:
+    """What was read again is not what an intent says."""
+    return CdcError(
+        Code.ARCHIVE_INTENT,
+        f"The cut that was begun for {where} cannot be finished: {problem}.",
+        "Messages were deleted, or files were changed, while a cut was open. Compare the intent (_archive/intents in "
+        "the location) with the topic; `cassandra-archive verify` shows what is committed.",
+    )
+
+
+def event_unreadable(where: SourcePartition, offset: int) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_LEDGER,
+        f"The message at offset {offset} of {where} is no file event that this version reads.",
+        "Only the archive may write to its topic of file events. If a newer version wrote the message, use that one.",
+    )
+
+
+def ledger_broken(problems: list[str]) -> CdcError:
+    shown = "; ".join(problems[:5])
+    more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+    return CdcError(
+        Code.ARCHIVE_LEDGER,
+        f"The file events and the files do not fit ({len(problems)}): {shown}{more}.",
+        "Find out who has changed files of the location, or messages of the topic of file events. Restore them from a "
+        "backup. If neither was changed, this is a defect.",
+    )
+
+
+def table_refused(table: str, problem: str) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_TABLE,
+        f"The table {table} of the catalog is not as the archive left it: {problem}.",
+        "Undo the change. Or drop the table from the catalog, without its files, and restart the job: the registrar "
+        "makes it again from all file events.",
+    )
+
+
+def table_failed(table: str, kind: str, trace: str) -> CdcError:
+    """An exception of the catalog or its client. trace: without row values."""
+    return CdcError(
+        Code.ARCHIVE_TABLE,
+        f"The files of the table {table} cannot be registered: {kind} ({trace.strip().splitlines()[-1]}).",
+        "See that the catalog answers and that its user may create and change tables. The registrar tries again.",
+    )
+
+
+def share_size_changed(share: str, known: int, now: int) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_SETTING,
+        f"archive.partitions_per_share is {now}, but {share} was archived with {known}.",
+        f"Set archive.partitions_per_share to {known} again: open cuts belong to shares of that size.",
+    )
+
+
+def location_taken(location: str, owner: str, group: str) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_SETTING,
+        f"The archive's location {location} belongs to the group {owner}; this is {group}.",
+        "Give this group a location of its own: two groups would store each message twice.",
+    )
+
+
+def tables_collide(table: str, topics: list[str]) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_SETTING,
+        f"The topics {', '.join(topics)} would have the same table {table}.",
+        "Archive them with groups of their own, each with another location and another namespace.",
+    )
+
+
+def core_missing() -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_SETTING,
+        "The archive needs the native core, which is not compiled or is switched off (CDC_NATIVE).",
+        "Install a wheel for this machine, or a C compiler, and unset CDC_NATIVE.",
+    )
+
+
+def setting_missing(name: str, why: str) -> CdcError:
+    return CdcError(Code.ARCHIVE_SETTING, f"archive.{name} is empty: {why}.", f"Set archive.{name} in cdc.toml.")
+
+
+class ArchiveFaults(Faults):
+    """The errors of source partitions."""
+
+    words = Words("archive", "partition", "topic", "archive", "archived")
+
+    def advise_restart(self, topic: str) -> str:
+        return (
+            f"Archive {topic} again with another archive.group_id and another archive.location; what is stored so far "
+            "stays correct up to the committed offsets."
+        )
+
+
+ARCHIVE_FAULTS = ArchiveFaults()

@@ -1,0 +1,48 @@
+"""What the driver gives the workers: the settings, and the topics of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from archive.settings import ArchiveSettings
+from cdc_common.settings import KafkaSettings, RegistrySettings
+from stream_runtime.records import Share, SourcePartition, TopicShape
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The settings, which do not change while the job runs. They have secrets: task_pickle sends them once."""
+
+    kafka: KafkaSettings
+    registry: RegistrySettings
+    settings: ArchiveSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A topic that is archived."""
+
+    shape: TopicShape
+    is_compacted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePlan:
+    """The plan of a batch."""
+
+    job: Job
+    streams: Mapping[str, Stream]
+    """The topics, by name."""
+    events: int
+    """How many partitions the topic of the file events has."""
+    shares: tuple[Share, ...]
+
+
+def list_shares(topic: str, partitions: int, size: int) -> list[Share]:
+    """The shares of a topic: partitions in groups of `size`, by their numbers. Added partitions join the last one."""
+    shares = []
+    for first in range(0, partitions, size):
+        group = tuple(SourcePartition(topic, number) for number in range(first, min(first + size, partitions)))
+        shares.append(Share(topic, group, str(group[0])))
+    return shares

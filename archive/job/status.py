@@ -1,0 +1,141 @@
+"""The job's status: the answer of /status, as metrics and as text."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from archive.faults import ARCHIVE_FAULTS
+from archive.writer.report import CutReport
+from cdc_common.program.metrics import gauges
+from stream_runtime.driver.status import stop_text
+from stream_runtime.driver.stream_status import StreamStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric
+
+    from archive.registrar.thread import RegistrarThread
+    from stream_runtime.driver.lag_watch import LagWatch
+    from stream_runtime.driver.stopped import StoppedShares
+    from stream_runtime.query.progress import Progress
+    from stream_runtime.worker.task import TaskResult
+
+_PER_TOPIC = (
+    ("cuts", "Committed cuts."),
+    ("rows", "Rows in files."),
+    ("tombstones", "Messages without a value that were ignored."),
+    ("bytes_rows", "Rows that are kept as bytes: no schema describes them, or they are not of their schema."),
+    ("kafka_time_rows", "Rows that have Kafka's time, because no field has the time of their event."),
+    ("missing_rows", "Rows that compaction of the topic has removed between two tries of a cut."),
+    ("files", "Files that were stored."),
+    ("file_bytes", "Size of these files (bytes)."),
+    ("errors", "Times that a share of the topic stopped."),
+)
+
+
+class ArchiveStatus(StreamStatus):
+    """Filled by the driver, read by the threads of the operations port."""
+
+    def __init__(self, group: str, stopped: StoppedShares, lags: LagWatch) -> None:
+        super().__init__(group, ARCHIVE_FAULTS.words, stopped, lags)
+        self.registrar: RegistrarThread | None = None
+        self._by_topic: dict[str, Counter[str]] = defaultdict(Counter)
+
+    def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
+        super().count_batch(results, progress)
+        for result in results:
+            counts = self._by_topic[result.share.stream]
+            counts["errors"] += result.error is not None
+            if result.report is not None and isinstance(result.report.own, CutReport):
+                counts.update(_counts(result.report.own))
+
+    def as_json(self) -> dict[str, Any]:
+        """As StreamStatus, with the counts of each topic."""
+        topics = {topic: dict(counts) for topic, counts in sorted(self._by_topic.items())}
+        return {**super().as_json(), "topics": topics, "tables": self._tables()}
+
+    def _tables(self) -> dict[str, Any]:
+        """Of each table of the catalog: the files that were registered since the start, and its error."""
+        registrar = None if self.registrar is None else self.registrar.registrar
+        if registrar is None:
+            return {}
+        counts, errors = dict(registrar.counts), dict(registrar.errors)
+        return {
+            name: {
+                "files": counts.get(name, 0),
+                "error": f"{errors[name].code.text} {errors[name].problem}" if name in errors else "",
+            }
+            for name in sorted(counts.keys() | errors.keys())
+        }
+
+    def metrics(self) -> Iterator[Metric]:
+        """Yield the Prometheus metrics of the job."""
+        yield from super().metrics()
+        for name, text in _PER_TOPIC:
+            family = CounterMetricFamily(f"{self._words.metrics}_{name}", text, labels=("topic",))
+            for topic, counts in list(self._by_topic.items()):
+                family.add_metric((topic,), counts[name])
+            yield family
+        registered = CounterMetricFamily(
+            f"{self._words.metrics}_registered_files",
+            "Files that were added to tables of the catalog.",
+            labels=("table",),
+        )
+        waits = GaugeMetricFamily(
+            f"{self._words.metrics}_table_stopped",
+            "1 while a table of the catalog cannot be committed.",
+            labels=("table",),
+        )
+        for name, table in self._tables().items():
+            registered.add_metric((name,), table["files"])
+            waits.add_metric((name,), float(bool(table["error"])))
+        yield from (registered, waits)
+        yield from self._lag_age()
+
+    def _lag_age(self) -> Iterator[Metric]:
+        measured = self._lags.measured_at
+        age = None if measured is None else max(0.0, time.time() - measured)
+        yield from gauges(
+            self._words.metrics, (("lag_age_seconds", "Time since the last measurement of the lag.", age),)
+        )
+
+
+def _counts(cut: CutReport) -> dict[str, int]:
+    return {
+        "cuts": cut.cuts,
+        "rows": cut.rows,
+        "tombstones": cut.tombstones,
+        "bytes_rows": cut.as_bytes,
+        "kafka_time_rows": cut.by_kafka_time,
+        "missing_rows": cut.missing,
+        "files": cut.files,
+        "file_bytes": cut.bytes,
+    }
+
+
+def text(status: dict[str, Any]) -> str:
+    """The answer of /status as text: each stopped share with its fix, and a summary.
+
+    KeyError for the answer of another version.
+    """
+    stopped = status["stopped"]
+    lines = [
+        *(stop_text(ARCHIVE_FAULTS.words, stop) for stop in stopped),
+        (
+            f"{status['partitions'] - len(stopped):,} of {status['partitions']:,} shares work; {len(stopped):,} are "
+            f"stopped; lag {status['lag']:,} messages"
+        ),
+        *(
+            f"{topic}: {counts.get('rows', 0):,} rows in {counts.get('files', 0):,} files since the start"
+            for topic, counts in status["topics"].items()
+        ),
+    ]
+    lines += [f"table {name}: {table['error']}" for name, table in status["tables"].items() if table["error"]]
+    if status["waiting"]:
+        lines.append(f"waiting: {status['waiting']}")
+    return "\n".join(lines)

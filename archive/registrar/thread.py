@@ -1,0 +1,71 @@
+"""The registrar in a thread of the driver: it reads new file events and commits them, again and again."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Self
+
+import structlog
+
+from archive.events.ledger import Ledger
+from archive.registrar.registrar import Registrar, open_catalog
+from archive.stores.store import open_store
+from cdc_common.errors.codes import CdcError
+from stream_runtime.errors import trace_of
+from stream_runtime.kafka import driver_errors
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from archive.settings import ArchiveSettings
+    from cdc_common.settings import KafkaSettings
+
+_logger = structlog.get_logger(__name__)
+
+
+class RegistrarThread:
+    """Runs between `__enter__` and `__exit__`. A failure is logged and tried again."""
+
+    def __init__(self, kafka: KafkaSettings, settings: ArchiveSettings) -> None:
+        self.registrar: Registrar | None = None
+        """The registrar, once Kafka and the catalog have answered."""
+        self.failures = 0
+        """How often a round has failed."""
+        self._ledger = Ledger(kafka, settings.events_topic)
+        self._settings = settings
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="registrar", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def run_once(self) -> None:
+        """Commit the events that are new. CdcError of Kafka, or any exception of the catalog."""
+        ledger = self._ledger
+        if self.registrar is None:
+            catalog, store = open_catalog(self._settings), open_store(self._settings.location)
+            self.registrar = Registrar(catalog, store, ledger.topic_id())
+        with driver_errors("read the file events"):
+            self.registrar.take(ledger.read(self.registrar.next))
+        self.registrar.commit()
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            try:
+                self.run_once()
+            except CdcError as error:
+                self._failed(code=error.code.text, problem=error.problem)
+            except Exception as error:  # noqa: BLE001 - archiving goes on, and the next round tries again
+                self._failed(trace=trace_of(error))
+            self._end.wait(self._settings.register_seconds)
+
+    def _failed(self, **fields: str) -> None:
+        self.failures += 1
+        _logger.warning("file events not registered", **fields)

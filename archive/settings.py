@@ -1,0 +1,133 @@
+"""The settings of `cassandra-archive`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from cdc_common.settings import shared
+from stream_runtime.settings import JobSettings
+
+
+def _check_pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise PydanticCustomError("pattern", "It is no regular expression: {reason}", {"reason": str(error)}) from error
+    return pattern
+
+
+_Pattern = Annotated[str, AfterValidator(_check_pattern)]
+
+
+class ArchiveSettings(JobSettings):
+    """The Spark job of `cassandra-archive`, which keeps topics as Parquet files and tables (docs/guides/archive.md)."""
+
+    group_id: Annotated[
+        str,
+        Field(
+            description="Name of the job, and its consumer group. Its committed offsets say what is archived.",
+            min_length=1,
+        ),
+    ] = "cassandra-archive"
+    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9475
+    topics: list[_Pattern] = Field(
+        default=[], description="Topics to archive: names or regular expressions, which match whole names."
+    )
+    excluded_topics: list[_Pattern] = Field(
+        default=[], description="Topics that are left out, written in the same way."
+    )
+    location: Annotated[
+        str, Field(description="Folder of the files and tables, which all workers reach and no other group has.")
+    ] = "/var/lib/cassandra-archive/lake"
+    spool_directory: Annotated[
+        Path, Field(description="Folder of each worker for rows that wait for the end of their cut.")
+    ] = Path("/var/lib/cassandra-archive/spool")
+    events_topic: Annotated[
+        str, Field(description="Topic of the file events, which is created with unlimited retention.", min_length=1)
+    ] = "cdc.archive.files"
+    namespace: Annotated[
+        str,
+        Field(description="Namespace of tables whose topics have names of one part.", pattern="^[a-z0-9_]+$"),
+    ] = "topics"
+    layout: Annotated[
+        Literal["iceberg", "hive"],
+        Field(description="`iceberg`: files of Iceberg tables. `hive`: folders that readers of Hive tables take."),
+    ] = "iceberg"
+    bucket: Annotated[
+        Literal["hour", "day"], Field(description="Range of event times of the rows that one file may hold (UTC).")
+    ] = "hour"
+    event_time: list[str] = Field(
+        default=["event_time", "event_timestamp", "occurred_at", "created_at", "timestamp", "time", "ts"],
+        description="Fields that may hold the time of a row's event, the best first; `a.b` is a field of a record. "
+        "Envelopes have theirs already. A row without one has its Kafka time.",
+    )
+    tombstones: Annotated[
+        Literal["ignore", "keep"], Field(description="Whether messages without a value become rows.")
+    ] = "ignore"
+    on_error: Annotated[
+        Literal["stop", "bytes"],
+        Field(
+            description="What a message that is not of its schema does: `stop` its share, or become a row of `bytes`."
+        ),
+    ] = "stop"
+    cut_rows: Annotated[int, Field(description="Number of messages of a share after which a cut ends.", ge=1)] = (
+        1_000_000
+    )
+    cut_bytes: Annotated[int, Field(description="Size of a share's messages after which a cut ends (bytes).", ge=1)] = (
+        512 * 1024 * 1024
+    )
+    cut_seconds: Annotated[float, Field(description="Time after its first message at which a cut ends (s).", gt=0)] = (
+        60.0
+    )
+    cut_files: Annotated[int, Field(description="Number of files of a cut after which it ends.", ge=1, le=1000)] = 500
+    cut_at_new_schema: Annotated[
+        bool, Field(description="Whether a message whose schema the share has not met yet ends a cut.")
+    ] = False
+    idle_seconds: Annotated[
+        float,
+        Field(
+            description="Time after which an event without files moves the offsets past markers of transactions (s).",
+            gt=0,
+        ),
+    ] = 300.0
+    row_group_rows: Annotated[int, Field(description="Maximum number of rows in a row group.", ge=1)] = 131_072
+    buffer_bytes: Annotated[
+        int, Field(description="Maximum size of all rows that a worker keeps in memory (bytes).", ge=1_048_576)
+    ] = 64 * 1024 * 1024
+    partitions_per_share: Annotated[
+        int,
+        Field(
+            description="Number of partitions whose messages share files, and one transaction. It must never change.",
+            ge=1,
+            le=16,
+        ),
+    ] = 8
+    catalog_type: Annotated[
+        Literal["none", "sql", "rest"],
+        Field(description="Iceberg catalog that the tables are registered in: an SQL database, or a REST service."),
+    ] = "none"
+    catalog_uri: Annotated[
+        str, Field(description="URL of the catalog, such as sqlite:////var/lib/catalog.db or http://catalog:8181.")
+    ] = ""
+    catalog_name: Annotated[
+        str,
+        Field(
+            description="Name of the catalog. PyIceberg's own settings for this name, such as those of "
+            "PYICEBERG_CATALOG__LAKE__TOKEN, are used too.",
+            min_length=1,
+        ),
+    ] = "lake"
+    register_seconds: Annotated[
+        float, Field(description="Time between two commits of new files to the tables (s).", gt=0)
+    ] = 10.0
+
+
+class Settings(shared.Settings):
+    """The tables of cdc.toml that the archive reads."""
+
+    archive: ArchiveSettings = ArchiveSettings()

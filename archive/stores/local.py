@@ -1,0 +1,117 @@
+"""A folder: of this machine, or one that all workers share, on a file system with hard links."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from archive.fault_points import ArchivePoint
+from archive.faults import location_refused
+from cdc_common.program.durable import sync_folder
+from stream_runtime.fault_points import reach
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_HIDDEN = "_part."  # readers of Hive tables ignore names that begin with an underscore
+
+
+class LocalStore:
+    """archive.stores.store.Store. A second name for a complete file is given only if nothing has it: link(2)."""
+
+    def __init__(self, location: str) -> None:
+        self._root = Path(location).absolute()
+
+    def put_new(self, path: str, source: Path) -> bool:
+        with self._errors("write", path):
+            return self._link_new(path, lambda target: shutil.copyfile(source, target))
+
+    def put_new_bytes(self, path: str, data: bytes) -> bool:
+        with self._errors("write", path):
+            return self._link_new(path, lambda target: target.write_bytes(data))
+
+    def read(self, path: str) -> bytes | None:
+        with self._errors("read", path):
+            try:
+                return (self._root / path).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def size(self, path: str) -> int | None:
+        with self._errors("read", path):
+            try:
+                return (self._root / path).stat().st_size
+            except FileNotFoundError:
+                return None
+
+    def open(self, path: str) -> pa.NativeFile:
+        with self._errors("read", path):
+            return pa.OSFile(str(self._root / path))
+
+    def list(self, folder: str) -> Sequence[str]:
+        with self._errors("list", folder):
+            try:
+                names = [path.name for path in (self._root / folder).iterdir()]
+            except FileNotFoundError:
+                return []
+            return sorted(name for name in names if not name.startswith(_HIDDEN))
+
+    def uri(self, path: str) -> str:
+        return f"file://{self._root / path}"  # readers of Iceberg decode no escapes
+
+    def check(self) -> None:
+        name = f"_archive/check-{secrets.token_hex(8)}"
+        is_new = self.put_new_bytes(name, b"")
+        is_new_again = self.put_new_bytes(name, b"")
+        with self._errors("delete", name):
+            (self._root / name).unlink()
+        if not is_new or is_new_again:
+            raise location_refused(str(self._root), "it stores a file twice under one name")
+
+    def _link_new(self, path: str, write: Callable[[Path], object]) -> bool:
+        target = self._root / path
+        if target.exists():
+            return False
+        _make_folder(target.parent)
+        part = target.with_name(f"{_HIDDEN}{secrets.token_hex(4)}.{target.name}")
+        try:
+            write(part)
+            _sync(part)
+            reach(ArchivePoint.IN_STORE)
+            target.hardlink_to(part)
+        except FileExistsError:
+            return False
+        finally:
+            part.unlink(missing_ok=True)
+        sync_folder(target.parent)
+        return True
+
+    @contextmanager
+    def _errors(self, doing: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise location_refused(f"{self._root}/{path}", f"it refuses to {doing}: {error}") from error
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, durably. Readers of the tables may be other users."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)

@@ -1,0 +1,64 @@
+"""What the archive needs of a store of files, and how to open one.
+
+Paths are relative to the store's location and use `/`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from archive.faults import location_refused
+from archive.stores.local import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+
+class Store(Protocol):
+    """A store. CdcError(CHECKPOINT_LOCATION) if it refuses."""
+
+    def put_new(self, path: str, source: Path, /) -> bool:
+        """Store a copy of a file of this machine under a path that has no file yet; whether it had none. Of two calls
+        at the same time, one wins.
+        """
+        ...
+
+    def put_new_bytes(self, path: str, data: bytes, /) -> bool:
+        """As put_new."""
+        ...
+
+    def read(self, path: str, /) -> bytes | None:
+        """The bytes of a small file; None if there is none."""
+        ...
+
+    def size(self, path: str, /) -> int | None:
+        """The size of a file; None if there is none."""
+        ...
+
+    def open(self, path: str, /) -> pa.NativeFile:
+        """Open a file for reading in parts."""
+        ...
+
+    def list(self, folder: str, /) -> Sequence[str]:
+        """The names of the files directly in a folder."""
+        ...
+
+    def uri(self, path: str, /) -> str:
+        """The name of a file for readers of its table."""
+        ...
+
+    def check(self) -> None:
+        """Check at the start that files can be stored only once."""
+        ...
+
+
+def open_store(location: str) -> Store:
+    """The store of a location. CdcError for one that cannot be used."""
+    if location.startswith("file://"):
+        return LocalStore(location.removeprefix("file://"))
+    if "://" in location:
+        raise location_refused(location, "only folders are supported: a local one, or one that all workers share")
+    return LocalStore(location)

@@ -1,0 +1,50 @@
+"""What a share reports about its cuts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from archive.events.file_event import FileEvent
+    from archive.writer.rows import MadeRows
+
+
+class CutReport(NamedTuple):
+    """The counts of cuts (stream_runtime.exactly_once.report.Part)."""
+
+    cuts: int = 0
+    messages: int = 0
+    rows: int = 0
+    tombstones: int = 0
+    as_bytes: int = 0
+    """Rows that are kept as bytes."""
+    by_kafka_time: int = 0
+    """Rows without a business time."""
+    missing: int = 0
+    """Rows that compaction has removed between two tries."""
+    files: int = 0
+    bytes: int = 0
+    """Of files."""
+    seconds: float = 0.0
+
+    def with_batch(self, made: MadeRows, messages: int) -> CutReport:
+        return self._replace(
+            messages=self.messages + messages,
+            tombstones=self.tombstones + made.tombstones,
+            as_bytes=self.as_bytes + made.as_bytes,
+            by_kafka_time=self.by_kafka_time + made.by_kafka_time,
+        )
+
+    def with_files(self, event: FileEvent, seconds: float) -> CutReport:
+        return self._replace(
+            cuts=1,
+            rows=sum(file.rows for file in event.files),
+            missing=event.missing,
+            files=len(event.files),
+            bytes=sum(file.size for file in event.files),
+            seconds=seconds,
+        )
+
+    def and_then(self, later: CutReport) -> CutReport:
+        """Both, one after the other."""
+        return CutReport._make(one + other for one, other in zip(self, later, strict=True))

@@ -1,0 +1,171 @@
+"""How messages of a schema become rows of the topic's table: the schema's Arrow type, and the numbers of its columns.
+
+The lists of columns of a table are files that are stored once each, with rising numbers. Whoever needs a column that
+the newest list does not have stores the next one. A schema whose columns do not fit gets another schema version, with
+lists of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import structlog
+
+from archive.records import SchemaPlan
+from archive.writer.columns import (
+    BASE,
+    BASE_COLUMNS,
+    Columns,
+    IncompatibleError,
+    NotInTableError,
+    stored_schema,
+)
+from cdc_common.messages.avro.forms import NotNativeError, form_of
+from cdc_common.messages.avro.schemas import to_tree
+from cdc_native.avro.columns import Table
+from cdc_native.avro.program import Program
+
+if TYPE_CHECKING:
+    from archive.stores.store import Store
+
+_logger = structlog.get_logger(__name__)
+ENVELOPE_FIELDS = ("before", "after", "source", "op")
+_ENVELOPE = pa.schema([("_op", pa.string()), ("_row_sequence", pa.int64()), ("_ts_us", pa.int64())])
+
+
+class Registry(Protocol):
+    """What is asked of the schema registry: cdc_common.clients.registry.confluent.RegistryClient."""
+
+    def get(self, schema_id: int, /) -> Any:  # noqa: ANN401 - JSON
+        """The schema of an id, as JSON. CdcError."""
+        ...
+
+
+class Layout(NamedTuple):
+    """The columns of a schema's rows."""
+
+    plan: SchemaPlan
+    table: Table | None
+    """What reads messages; None for rows of bytes."""
+    schema: pa.Schema
+    """All columns of the rows, as they are stored."""
+    is_envelope: bool = False
+
+
+class SchemaPlans:
+    """The plans of a table's schemas. CdcError of the store or the registry."""
+
+    def __init__(self, store: Store, registry: Registry, table: str) -> None:
+        self._store = store
+        self._registry = registry
+        self._folder = columns_folder(table)
+        self._layouts: dict[tuple[int, SchemaPlan | None], Layout] = {}
+
+    def layout(self, schema_id: int, pinned: SchemaPlan | None = None) -> Layout:
+        """The layout of a schema: by a plan that is made, or by the `pinned` one, which an intent keeps."""
+        key = schema_id, pinned
+        if key not in self._layouts:
+            self._layouts[key] = self._make(schema_id, pinned)
+        return self._layouts[key]
+
+    def bytes_layout(self, schema_id: int = -1) -> Layout:
+        """The layout of rows of bytes: of a schema, or of messages without one."""
+        return Layout(SchemaPlan(schema_id, "bytes", 1, 0), None, BASE_COLUMNS.numbered(BASE))
+
+    def _make(self, schema_id: int, pinned: SchemaPlan | None) -> Layout:
+        if pinned is not None and pinned.form == "bytes":
+            return self.bytes_layout(schema_id)
+        try:
+            table = Table(Program(form_of(*to_tree(self._registry.get(schema_id)))))
+            payload = pa.schema(table)
+            is_envelope = _is_envelope(payload)
+            schema = _file_schema(payload, is_envelope=is_envelope)
+        except (NotNativeError, ValueError, NotInTableError) as error:
+            reason = getattr(error, "reason", str(error))
+            _logger.warning("schema kept as bytes", schema_id=schema_id, folder=self._folder, reason=reason)
+            return self.bytes_layout(schema_id)
+        if pinned is None:
+            plan, columns = self._plan(schema_id, schema)
+        else:
+            kept = self._read(pinned.version, pinned.columns)
+            assert kept is not None, f"{self._folder} has lost the columns {pinned}"
+            plan, columns = pinned, kept
+        return Layout(plan, table, columns.numbered(schema), is_envelope)
+
+    def _plan(self, schema_id: int, schema: pa.Schema) -> tuple[SchemaPlan, Columns]:
+        version = 1
+        while True:
+            try:
+                number, columns = self._ensure(version, schema)
+            except IncompatibleError as error:
+                version += 1
+                _logger.warning(
+                    "schema needs another version", schema_id=schema_id, version=version, reason=error.reason
+                )
+            else:
+                return SchemaPlan(schema_id, "avro", version, number), columns
+
+    def _ensure(self, version: int, schema: pa.Schema) -> tuple[int, Columns]:
+        """The newest list of columns of a version, with the schema's. IncompatibleError."""
+        while True:
+            number, columns = newest_columns(self._store, self._folder, version)
+            merged = columns.merged(schema)
+            if merged == columns:
+                return number, columns
+            data = json.dumps(merged.as_json(), ensure_ascii=False).encode()
+            if self._store.put_new_bytes(_path(self._folder, version, number + 1), data):
+                return number + 1, merged
+
+    def _read(self, version: int, number: int) -> Columns | None:
+        return read_columns(self._store, self._folder, version, number)
+
+
+def columns_folder(table: str) -> str:
+    """The folder of a table's lists of columns."""
+    return f"_archive/columns/{table}"
+
+
+def read_columns(store: Store, folder: str, version: int, number: int) -> Columns | None:
+    """A list of columns; None if there is none. Every table has the list 0."""
+    if number == 0:
+        return BASE_COLUMNS
+    found = store.read(_path(folder, version, number))
+    return None if found is None else Columns.from_json(json.loads(found))
+
+
+def newest_columns(store: Store, folder: str, version: int) -> tuple[int, Columns]:
+    """The newest list of columns of a schema version, and its number."""
+    number, columns = 0, BASE_COLUMNS
+    while (following := read_columns(store, folder, version, number + 1)) is not None:
+        number, columns = number + 1, following
+    return number, columns
+
+
+def _path(folder: str, version: int, number: int) -> str:
+    return f"{folder}/{version}-{number:06d}.json"
+
+
+def _is_envelope(payload: pa.Schema) -> bool:
+    if any(payload.get_field_index(name) < 0 for name in ENVELOPE_FIELDS):
+        return False
+    source, op = payload.field("source").type, payload.field("op").type
+    if not pa.types.is_struct(source) or op != pa.string():
+        return False
+    return all(
+        source.get_field_index(name) >= 0 and source.field(name).type == pa.int64()
+        for name in ("row_sequence", "ts_us")
+    )
+
+
+def _file_schema(payload: pa.Schema, *, is_envelope: bool) -> pa.Schema:
+    """The columns of rows: those of every table, those of envelopes, and the schema's. NotInTableError."""
+    own = set(BASE.names) | set(_ENVELOPE.names)
+    for name in payload.names:
+        if name in own:
+            raise NotInTableError(f"it has a field {name}, which is a column of the archive")
+    before = [
+        field for field in BASE if field.name != "_kafka_value" and not (is_envelope and field.name == "_kafka_key")
+    ]
+    return pa.schema([*before, *(_ENVELOPE if is_envelope else ()), *stored_schema(payload)])

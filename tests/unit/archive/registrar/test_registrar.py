@@ -1,0 +1,170 @@
+"""Tables of a real catalog (SQLite), read by PyIceberg and by DuckDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
+
+from archive.events.ledger import LedgerEvent
+from archive.registrar.lake_table import OFFSETS, LakeTable, LedgerOffsets
+from archive.registrar.registrar import Registrar
+from archive.writer.columns import BASE_COLUMNS
+from cdc_common.errors.codes import Code
+from tests.support.archive.scene import ENVELOPE, Archive, Topic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = "cdc_shop.orders"
+TOPIC_ID = "events-topic"
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> SqlCatalog:
+    return SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake")
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    topic = Topic(partitions=2)
+    made = Archive(topic, tmp_path)
+    made.cut(rows=20)
+    made.chunk = 10
+    return made
+
+
+def fill(archive: Archive, first: int, end: int) -> None:
+    for number in range(first, end):
+        archive.topic.send_change(number % 2, number, hours=number % 2)
+    archive.run()
+
+
+def events(archive: Archive, first: int = 0) -> list[LedgerEvent]:
+    return [LedgerEvent(0, offset, event) for offset, event in enumerate(archive.events())][first:]
+
+
+def read_numbers(catalog: SqlCatalog, table: str = TABLE) -> list[int]:
+    """The rows by PyIceberg, which agree with DuckDB's of the same files."""
+    loaded = catalog.load_table(table)
+    rows = sorted(row["_row_sequence"] for row in loaded.scan().to_arrow().to_pylist())
+    paths = [task.file.file_path.removeprefix("file://") for task in loaded.scan().plan_files()]
+    found = duckdb.connect().execute("SELECT _row_sequence FROM read_parquet($1)", [paths]).fetchall()
+    assert sorted(number for (number,) in found) == rows
+    return rows
+
+
+def test_a_table_has_each_event_once(catalog: SqlCatalog, archive: Archive) -> None:
+    fill(archive, 0, 60)
+    Registrar(catalog, archive.store, TOPIC_ID).take([])
+    for _ in range(2):  # a second registrar reads all events again
+        registrar = Registrar(catalog, archive.store, TOPIC_ID)
+        registrar.take(events(archive))
+        registrar.commit()
+        assert registrar.errors == {}
+        assert read_numbers(catalog) == list(range(60))
+    fill(archive, 60, 100)
+    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    assert read_numbers(catalog) == list(range(100))
+    table = catalog.load_table(TABLE)
+    assert table.properties[OFFSETS] == '{"topic_id":"events-topic","offsets":{"0":5}}'
+    hours = {task.file.partition[0] for task in table.scan().plan_files()}
+    assert len(hours) == 2
+
+
+def test_a_stale_committer_is_refused(catalog: SqlCatalog, archive: Archive) -> None:
+    """It loaded the table before another one committed, and its client does not try again."""
+    fill(archive, 0, 40)
+    table = LakeTable(catalog, TABLE, archive.store.uri("cdc_shop/orders"), "hour")
+    stale = table.load()
+    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    paths = [archive.store.uri(file.planned.path) for file in archive.events()[0].files]
+    columns = archive.open()._parts.plans.layout(7).plan
+    assert columns.version == 1
+    with pytest.raises(CommitFailedException):
+        table.commit(stale, _newest(archive), paths, LedgerOffsets(TOPIC_ID, {0: 1}))
+    assert read_numbers(catalog) == list(range(40))
+
+
+def _newest(archive: Archive) -> Any:  # noqa: ANN401
+    from archive.writer.schema_plans import columns_folder, newest_columns  # noqa: PLC0415
+
+    return newest_columns(archive.store, columns_folder(TABLE), 1)[1]
+
+
+def test_a_table_gets_the_columns_of_a_newer_schema(catalog: SqlCatalog, archive: Archive) -> None:
+    fill(archive, 0, 20)
+    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    newer = {**ENVELOPE, "fields": [*ENVELOPE["fields"], {"name": "note", "type": ["null", "string"]}]}
+    archive.topic.registry.schemas[8] = newer
+    for number in range(20, 40):
+        source = {"ts_us": 1_795_258_800_000_000, "row_sequence": number}
+        change = {
+            "op": "c",
+            "before": None,
+            "after": {"id": 1, "name": None},
+            "source": source,
+            "ts_ms": 0,
+            "note": "n",
+        }
+        archive.topic.send(number % 2, archive.topic.encode(8, change))
+    archive.run()
+    registrar.take(events(archive, 1))
+    registrar.commit()
+    assert registrar.errors == {}
+    assert read_numbers(catalog) == list(range(40))
+    notes = catalog.load_table(TABLE).scan().to_arrow().column("note").to_pylist()
+    assert sorted(map(str, notes)) == ["None"] * 20 + ["n"] * 20
+
+
+def test_an_incompatible_schema_gets_another_table(catalog: SqlCatalog, archive: Archive) -> None:
+    fill(archive, 0, 20)
+    archive.topic.registry.schemas[9] = {
+        "type": "record",
+        "name": "Other",
+        "fields": [{"name": "op", "type": "long"}],  # was a string
+    }
+    for number in range(20):
+        archive.topic.send(number % 2, archive.topic.encode(9, {"op": number}))
+    archive.run()
+    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    assert registrar.errors == {}
+    assert read_numbers(catalog) == list(range(20))
+    others = catalog.load_table(f"{TABLE}_v2").scan().to_arrow().column("op").to_pylist()
+    assert sorted(others) == list(range(20))
+
+
+def test_a_foreign_column_stops_that_table_alone(catalog: SqlCatalog, archive: Archive) -> None:
+    fill(archive, 0, 20)
+    table = LakeTable(catalog, TABLE, archive.store.uri("cdc_shop/orders"), "hour").load()
+    with table.update_schema() as update:
+        from pyiceberg.types import LongType  # noqa: PLC0415
+
+        update.add_column("mine", LongType())
+    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    assert registrar.errors[TABLE].code is Code.ARCHIVE_TABLE
+    assert "mine" in registrar.errors[TABLE].problem
+    catalog.drop_table(TABLE)
+    registrar.commit()
+    assert registrar.errors == {}
+    assert read_numbers(catalog) == list(range(20))
+
+
+def test_the_columns_of_every_table_are_the_first(catalog: SqlCatalog, archive: Archive) -> None:
+    table = LakeTable(catalog, TABLE, archive.store.uri("cdc_shop/orders"), "day").load()
+    assert [(field.field_id, field.name) for field in table.schema().fields] == [
+        (field["id"], field["name"]) for field in BASE_COLUMNS.fields
+    ]
