@@ -28,7 +28,7 @@ DAMAGED = 20
 
 @dataclass
 class Found:
-    """What was compared, and where the engine and Java differ, in words."""
+    """The counts of a comparison, and where the engine and Java differ, in words."""
 
     messages: int = 0
     rows: int = 0
@@ -69,11 +69,11 @@ def _compare_fields(case: Case, whole: Sequence[bytes], judged: Sequence[Judged 
 def _compare_chosen(
     java: JavaJudge, case: Case, names: Sequence[str], pairs: Sequence[tuple[bytes, Judged | None]], found: Found
 ) -> None:
-    """What the engine puts together is what Java reads with the chosen fields. Both may have other blocks."""
+    """Check that Java reads with the chosen fields what the engine puts together. Both may have other blocks."""
     rewrite = Rewrite(Layout(case.program), [("copy", (name,), (name,)) for name in names])
     made = rewrite.apply(Messages.of([message for message, _ in pairs])).to_list()
     schema = chosen(case.schema, names)
-    again = java.judge(schema, names, [each or b"" for each in made])
+    again = java.judge(schema, names, [message or b"" for message in made])
     for (message, verdict), ours in zip(pairs, again, strict=True):
         is_equal = verdict is not None and ours is not None and ours.whole == verdict.chosen
         found.check(is_equal, f"fields {names}", case, message)
@@ -81,7 +81,7 @@ def _compare_chosen(
 
 def chosen(schema: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - JSON
     """The schema of a record with some of its fields: a type that is named before its definition is put there."""
-    fields = {each["name"]: each["type"] for each in schema["fields"]}
+    fields = {column["name"]: column["type"] for column in schema["fields"]}
     defined: dict[str, Any] = {}
     made = []
     for name in names:

@@ -65,7 +65,7 @@ class JavaJudge:
         to, answers = self._child.stdin, self._child.stdout
         assert to is not None
         assert answers is not None
-        to.write(b"".join(_packed(each) for each in request))
+        to.write(b"".join(_packed(part) for part in request))
         to.flush()
         return list(_answers(answers, len(schema["fields"]), len(messages)))
 

@@ -240,8 +240,7 @@ def test_a_pod_is_what_the_restricted_standard_allows(pod: Pod) -> None:
 def test_a_probe_asks_for_what_is_served(program: str) -> None:
     """Operations serves the same paths for every program; the registry's own port serves the routes of its API."""
     container = container_of(program)
-    nothing: Any = None
-    api = {getattr(route, "path", "") for router in routes.routers(nothing, nothing) for route in router.routes}
+    api = {getattr(route, "path", "") for router in routes.ROUTERS for route in router.routes}
     with Operations("127.0.0.1", free_ports(1)[0], dict) as served:
         for probe in PROBES:
             if probe not in container.spec:
