@@ -82,7 +82,7 @@ class OpenShares:
         reach(ArchivePoint.SHARE_OPENING)
         own = self._job.settings
         limits = PRODUCER_DEFAULTS._replace(
-            transaction_seconds=own.transaction_timeout_seconds, max_message_bytes=_EVENT_BYTES, in_batches=True
+            transaction_seconds=own.transaction_timeout_seconds, max_message_bytes=_EVENT_BYTES
         )
         commits = KafkaCommits(
             self._job.kafka,

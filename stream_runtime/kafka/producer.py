@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-import cdc_native
 from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_error_table import Kind
 from cdc_common.clients.kafka_errors import kafka_error, known_error
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings
     from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.exactly_once.position import Position
+    from stream_runtime.kafka.native_clients import NativeConsumer
     from stream_runtime.records import Message, SourcePartition
     from stream_runtime.source_batch import MessageGroups
 
@@ -37,8 +37,6 @@ class ProducerSettings(NamedTuple):
     transaction_seconds: float
     # The smallest limit of the topics that are sent to.
     max_message_bytes: int
-    # Whether the native core sends, if it is in use: messages without headers.
-    in_batches: bool = False
 
 
 PRODUCER_DEFAULTS = ProducerSettings(60.0, 1_048_588)
@@ -52,16 +50,18 @@ class FencingProducer:
         settings: KafkaSettings,
         group: str,
         name: str,
-        consumer: Consumer,
+        consumer: Consumer | NativeConsumer,
         own: ProducerSettings = PRODUCER_DEFAULTS,
     ) -> None:
-        """name: of a share (Share.id), or of a command. consumer: one of the group."""
+        """name: of a share (Share.id), or of a command. consumer: one of the group. The core's consumer has the core's
+        producer, which sends batches and messages without headers: each library takes its own metadata of a group.
+        """
         self._name = name
         self._consumer = consumer
         self._timeout = own.transaction_seconds
         self._begun = 0.0
         self._topics: set[str] = set()  # that the open transaction sends to
-        self._in_batches = own.in_batches and cdc_native.is_enabled()
+        self._in_batches = not isinstance(consumer, Consumer)
         self._producer = _open_producer(
             settings,
             {

@@ -61,9 +61,7 @@ class OpenStreams:
         settings = definitions.settings
         chunk = ChunkSettings(settings.chunk_max_bytes, settings.chunk_max_messages, math.inf)
         self._settings = StatelessSettings(chunk, settings.offset_refresh_hours * 3600)
-        self._limits = PRODUCER_DEFAULTS._replace(
-            transaction_seconds=settings.transaction_timeout_seconds, in_batches=True
-        )
+        self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
 
     @property
     def shares(self) -> set[Share]:

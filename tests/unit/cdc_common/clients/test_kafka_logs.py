@@ -31,7 +31,8 @@ def makers() -> set[str]:
             for alias in node.names
         }
         called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        calls = {function.id for function in called if isinstance(function, ast.Name)}
+        bases = [base for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases]
+        calls = {name.id for name in (*called, *bases) if isinstance(name, ast.Name)}
         if calls & imported & CLASSES:
             found.add(".".join(path.relative_to(ROOT).with_suffix("").parts))
     return found

@@ -13,7 +13,8 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.exactly_once.position import Position
-from stream_runtime.kafka import PRODUCER_DEFAULTS, FencingProducer
+from stream_runtime.kafka import FencingProducer
+from stream_runtime.kafka.source_reader import SourceReader
 from stream_runtime.records import Message
 from tests.support.mock_brokers import (
     ADD_OFFSETS_TO_TXN,
@@ -44,9 +45,12 @@ def broker() -> Iterator[MockBroker]:
 @pytest.fixture(params=[False, True], ids=["confluent-kafka", "core"])
 def producer(broker: MockBroker, request: pytest.FixtureRequest) -> Iterator[FencingProducer]:
     """By each of the clients. Without the native core the second one is the first one again."""
-    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "g"})
-    own = PRODUCER_DEFAULTS._replace(in_batches=request.param)
-    producer = FencingProducer(KafkaSettings(bootstrap_servers=broker.servers), "g", str(RAW), consumer, own)
+    settings = KafkaSettings(bootstrap_servers=broker.servers)
+    if request.param:
+        consumer = SourceReader(settings, "g").consumer
+    else:
+        consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "g"})
+    producer = FencingProducer(settings, "g", str(RAW), consumer)
     producer.begin()
     yield producer
     producer.abandon()
