@@ -111,12 +111,11 @@ EXPLANATIONS: dict[Code, Explanation] = {
         (mode 0600: they hold row values). All others are published. Changes of its Cassandra partition have
         `source.incomplete` until it is replayed. The log line names segment, position and reason.""",
         cause="Most often one batch with a table that was dropped before this publisher first saw it.",
-        fix="""Create the table again with the columns and the id that it had (`CREATE TABLE shop.gone (...) WITH ID =
-        d8d64440-e912-11f1-9d25-2bb459823bb7 AND cdc = true`; `quarantine replay` prints the id), run
-        `cassandra-publisher quarantine replay`, and drop it again. Or copy the `schema.json` of a publisher that knew
-        the table to this machine, and run `cassandra-publisher quarantine replay --schema COPY`. Never put it into this
-        publisher's own folder: it has another node's truncations. If it is a defect, report it, and replay with the
-        fixed build. To give the mutation up, run `quarantine discard FILE:POSITION`, then repair its tables.""",
+        fix="""Create the table again with its columns and its id (`WITH ID = ...`, which `quarantine replay` prints),
+        run `cassandra-publisher quarantine replay`, and drop it again. Or copy the `schema.json` of a publisher that
+        knew the table to this machine, not into this publisher's own folder, and replay with `--schema COPY`. If it is
+        a defect, report it, and replay with the fixed build. To give the mutation up, run `quarantine discard
+        FILE:POSITION`, then repair its tables.""",
     ),
     Code.QUARANTINE_FULL: Explanation(
         "Quarantine full",

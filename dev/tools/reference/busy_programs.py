@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from pyiceberg.catalog.memory import InMemoryCatalog
+
 from archive.job.status import ArchiveStatus
+from archive.registrar.registrar import Registrar
+from archive.registrar.thread import RegistrarThread
+from archive.settings import ArchiveSettings
+from archive.stores.local import LocalStore
 from archive.writer.report import CutReport
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.metrics import Collected
 from cdc_common.program.operations import Operations
+from cdc_common.settings import KafkaSettings
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
 from materializer.job.status import JobStatus
@@ -101,6 +108,9 @@ def _busy_archive() -> ArchiveStatus:
     lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
     status = ArchiveStatus("group", stopped, lags)
     status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1, own=CutReport(1, 9, 9)), None)], None)
+    status.registrar = RegistrarThread(KafkaSettings(), ArchiveSettings())
+    status.registrar.registrar = Registrar(InMemoryCatalog("busy"), LocalStore("/nowhere"), "")
+    status.registrar.registrar.counts["shop.orders"] = 1
     return status
 
 

@@ -132,8 +132,8 @@ def _main(
     faulthandler.register(signal.SIGUSR1)
     fault_points.armed = fault
     names = vars(producer)
-    made = names["Producer"]
-    names["Producer"] = lambda given: made({**given, **client})
+    made = names["_open_producer"]
+    names["_open_producer"] = lambda kafka, given, **own: made(kafka, {**given, **client}, **own)
     if prepare is not None:
         prepare()
     try:

@@ -72,8 +72,12 @@ def seed_position_last(committed: Point = FaultPoint.AFTER_COMMIT) -> None:
 
 def seed_no_fence() -> None:
     """Each producer has a transactional id of its own."""
-    made = vars(producer)["Producer"]  # the child's own, which gives its settings
-    _patch(producer, Producer=lambda given: made({**given, "transactional.id": uuid.uuid4().hex}))
+    made = vars(producer)["_open_producer"]  # the child's own, which gives its settings
+
+    def with_an_id_of_its_own(kafka: object, given: Mapping[str, object], **form: object) -> object:
+        return made(kafka, {**given, "transactional.id": uuid.uuid4().hex}, **form)
+
+    _patch(producer, _open_producer=with_an_id_of_its_own)
 
 
 def seed_changelog_last() -> None:

@@ -16,6 +16,7 @@ from dev.local_stack.process.paths import project_root
 from dev.local_stack.servers.programs import spark_environment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.support.archive.archive_run import ArchiveSetup
@@ -38,6 +39,8 @@ def test_a_topic_becomes_a_table(setup: ArchiveSetup, tmp_path: Path) -> None:
     flags.append("--set=archive.operations_port=0")
     command = [sys.executable, "-m", "archive", *flags]
     environment = {**os.environ, "PYTHONPATH": str(project_root()), **spark_environment(tmp_path)}
+    assert _said(command, environment, "check") == "ok: 1 topics\n"
+    assert _said(command, environment, "plan").startswith(f"{setup.topic} → {setup.table} (iceberg, by ")
     log = tmp_path / "log"
     with log.open("wb") as output:
         process = subprocess.Popen([*command, "run"], cwd=project_root(), env=environment, stdout=output, stderr=output)
@@ -54,11 +57,15 @@ def test_a_topic_becomes_a_table(setup: ArchiveSetup, tmp_path: Path) -> None:
     finally:
         process.kill()
     setup.check(MESSAGES)
-    verified = subprocess.run(
-        [*command, "verify", "--rows"], cwd=project_root(), env=environment, capture_output=True, text=True, check=False
+    assert _said(command, environment, "verify", "--rows").startswith(f"ok: {len(wanted)} rows of 1 topics")
+
+
+def _said(command: list[str], environment: Mapping[str, str], *arguments: str) -> str:
+    done = subprocess.run(
+        [*command, *arguments], cwd=project_root(), env=environment, capture_output=True, text=True, check=False
     )
-    assert verified.returncode == 0, verified.stderr
-    assert verified.stdout.startswith(f"ok: {len(wanted)} rows of 1 topics")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def _numbers(catalog: SqlCatalog, table: str) -> list[int]:

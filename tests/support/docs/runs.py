@@ -31,6 +31,7 @@ _DEAD_LETTERS = "tests/servers/materializer/output/test_dead_letters.py"
 _QUARANTINE = "tests/servers/publisher/test_quarantine.py"
 _REGISTRY = "tests/unit/schematizer/commands/test_commands.py"
 _KEYS = "tests/unit/schematizer/security/test_secured_process.py"
+_ARCHIVE = "tests/servers/archive/test_program.py"
 _JOB_STATUS = "tests/unit/materializer/job/test_status.py"
 
 OWN: dict[str, Work] = {
@@ -142,6 +143,19 @@ OWN: dict[str, Work] = {
     "cassandra-transformer retry": Work(
         "stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)
     ),
+    "cassandra-archive run": Work("archive.job.run:run_archive", _ARCHIVE, ('"run"',)),
+    "cassandra-archive check": Work("archive.job.run:check_archive", _ARCHIVE, ('"check"',)),
+    "cassandra-archive plan": Work("archive.commands.plan:plan_lines", _ARCHIVE, ('"plan"',)),
+    "cassandra-archive verify": Work("archive.commands.verify:verify_ledger", _ARCHIVE, ('"verify"',)),
+    "cassandra-archive pack": Work(
+        "stream_runtime.query.spark_archive:write_archive",
+        "tests/unit/stream_runtime/query/test_spark_archive.py",
+        ("write_archive(",),
+    ),
+    "cassandra-archive status": Work(
+        "stream_runtime.commands.job_status:print_status", _JOB_STATUS, ('ask(port, "status"',)
+    ),
+    "cassandra-archive retry": Work("stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
     "cassandra-schematizer serve": Work(
         "schematizer.server:serve_registry",
         "tests/support/schematizer/registry_process.py",
