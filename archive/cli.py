@@ -47,9 +47,9 @@ def check(settings: Settings) -> None:
     It asks Kafka for the topics, stores and deletes a small file, and creates the topic of the file events. It reads no
     messages.
     """
-    from archive.job.run import check_archive  # noqa: PLC0415 - as above
+    from archive.commands.check import print_check  # noqa: PLC0415 - as above
 
-    click.echo(f"ok: {len(check_archive(settings)):,} topics")
+    print_check(settings)
 
 
 @main.program_command("plan")
@@ -58,10 +58,9 @@ def plan(settings: Settings) -> None:
 
     It asks Kafka for the topics that match the settings.
     """
-    from archive.commands.plan import plan_lines  # noqa: PLC0415 - as above
+    from archive.commands.plan import print_plan  # noqa: PLC0415 - as above
 
-    for line in plan_lines(settings):
-        click.echo(line)
+    print_plan(settings)
 
 
 @main.program_command(

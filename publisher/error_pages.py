@@ -111,11 +111,10 @@ EXPLANATIONS: dict[Code, Explanation] = {
         (mode 0600: they hold row values). All others are published. Changes of its Cassandra partition have
         `source.incomplete` until it is replayed. The log line names segment, position and reason.""",
         cause="Most often one batch with a table that was dropped before this publisher first saw it.",
-        fix="""Create the table again with its columns and its id (`WITH ID = ...`, which `quarantine replay` prints),
-        run `cassandra-publisher quarantine replay`, and drop it again. Or copy the `schema.json` of a publisher that
+        fix="""Create the table again with its columns and id (`WITH ID = ...`, which `quarantine replay` prints), run
+        `cassandra-publisher quarantine replay`, and drop it. Or copy the `schema.json` of a publisher that
         knew the table to this machine, not into this publisher's own folder, and replay with `--schema COPY`. If it is
-        a defect, report it, and replay with the fixed build. To give the mutation up, run `quarantine discard
-        FILE:POSITION`, then repair its tables.""",
+        a defect, report it. To give the mutation up, run `quarantine discard FILE:POSITION`, and repair its tables.""",
     ),
     Code.QUARANTINE_FULL: Explanation(
         "Quarantine full",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 from archive.job.plan import list_shares
 from archive.job.planner import TopicPlanner
 from archive.job.run import job_of
@@ -15,6 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from archive.settings import Settings
+
+
+def print_plan(settings: Settings) -> None:
+    """Print a line for each topic. CdcError."""
+    for line in plan_lines(settings):
+        click.echo(line)
 
 
 def plan_lines(settings: Settings) -> Iterator[str]:

@@ -32,9 +32,9 @@ EXPLANATIONS: dict[Code, Explanation] = {
         quarters of the job's `transaction_timeout_seconds`.""",
         cause="""A folder is read-only, full, not mounted or hangs; a bucket is away; or its key may not read, list,
         write and delete below the folder.""",
-        fix=f"""Correct that. On S3, driver and executors take credentials from their own environment, or the
-        instance's role. The driver's does not travel to executors: pass `spark.executorEnv.AWS_ACCESS_KEY_ID` and
-        `spark.executorEnv.AWS_SECRET_ACCESS_KEY`. Endpoint and region are in the location's query ({CHECKPOINT}).""",
+        fix=f"""Correct that. On S3, executors do not have the driver's credentials: give them the instance's role, or
+        `spark.executorEnv.AWS_ACCESS_KEY_ID` and `spark.executorEnv.AWS_SECRET_ACCESS_KEY`. Endpoint and region are in
+        the location's query ({CHECKPOINT}).""",
     ),
     Code.TRANSACTION_TIMEOUT: Explanation(
         "Transaction timeout",

@@ -144,8 +144,8 @@ OWN: dict[str, Work] = {
         "stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)
     ),
     "cassandra-archive run": Work("archive.job.run:run_archive", _ARCHIVE, ('"run"',)),
-    "cassandra-archive check": Work("archive.job.run:check_archive", _ARCHIVE, ('"check"',)),
-    "cassandra-archive plan": Work("archive.commands.plan:plan_lines", _ARCHIVE, ('"plan"',)),
+    "cassandra-archive check": Work("archive.commands.check:print_check", _ARCHIVE, ('"check"',)),
+    "cassandra-archive plan": Work("archive.commands.plan:print_plan", _ARCHIVE, ('"plan"',)),
     "cassandra-archive verify": Work("archive.commands.verify:verify_ledger", _ARCHIVE, ('"verify"',)),
     "cassandra-archive pack": Work(
         "stream_runtime.query.spark_archive:write_archive",
