@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
-
-from pyiceberg.catalog.memory import InMemoryCatalog
 
 from archive.job.status import ArchiveStatus
 from archive.registrar.registrar import Registrar
 from archive.registrar.thread import RegistrarThread
 from archive.settings import ArchiveSettings
-from archive.stores.local import LocalStore
 from archive.writer.report import CutReport
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.metrics import Collected
@@ -109,9 +107,16 @@ def _busy_archive() -> ArchiveStatus:
     status = ArchiveStatus("group", stopped, lags)
     status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1, own=CutReport(1, 9, 9)), None)], None)
     status.registrar = RegistrarThread(KafkaSettings(), ArchiveSettings())
-    status.registrar.registrar = Registrar(InMemoryCatalog("busy"), LocalStore("/nowhere"), "")
-    status.registrar.registrar.counts["shop.orders"] = 1
+    status.registrar.registrar = _Registrar()
     return status
+
+
+class _Registrar(Registrar):
+    """One that has added a file to a table."""
+
+    def __init__(self) -> None:
+        self.counts = Counter({"shop.orders": 1})
+        self.errors = {}
 
 
 class _FilledStore:
