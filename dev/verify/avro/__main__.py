@@ -15,7 +15,7 @@ from dev.verify.avro.compare import Found, compare_schema
 from dev.verify.avro.judge import JavaJudge
 
 SHOWN = 5
-TOLD = 30.0  # s between lines of progress
+PROGRESS_SECONDS = 30.0  # between lines of progress
 
 
 @click.command()
@@ -24,14 +24,14 @@ TOLD = 30.0  # s between lines of progress
 def main(messages: int, seed: int) -> None:
     """Compare messages of random schemas."""
     found = Found()
-    started = told = time.monotonic()
+    started = printed = time.monotonic()
     with JavaJudge() as java:
         number = 0
         while found.messages < messages and len(found.differences) < SHOWN:
             compare_schema(java, random.Random(f"{seed} {number}"), found)
             number += 1
-            if time.monotonic() - told > TOLD:
-                told = time.monotonic()
+            if time.monotonic() - printed > PROGRESS_SECONDS:
+                printed = time.monotonic()
                 click.echo(f"{found.messages:,} of {messages:,} messages")
     for difference in found.differences[:SHOWN]:
         click.echo(f"DIFFERENCE {difference}")
