@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import structlog
@@ -31,7 +32,7 @@ class RegistrarThread:
         """The registrar, once Kafka and the catalog have answered."""
         self.failures = 0
         """How often a round has failed."""
-        self._ledger = Ledger(kafka, settings.events_topic)
+        self._kafka = kafka
         self._settings = settings
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="registrar", daemon=True)
@@ -46,14 +47,18 @@ class RegistrarThread:
         self._end.set()
         self._thread.join()
 
+    @cached_property
+    def _ledger(self) -> Ledger:
+        """One client for all rounds, made in the first."""
+        return Ledger(self._kafka, self._settings.events_topic)
+
     def run_once(self) -> None:
         """Commit the events that are new. CdcError of Kafka, or any exception of the catalog."""
-        ledger = self._ledger
         if self.registrar is None:
             catalog, store = open_catalog(self._settings), open_store(self._settings.location)
-            self.registrar = Registrar(catalog, store, ledger.topic_id())
+            self.registrar = Registrar(catalog, store, self._ledger.topic_id())
         with driver_errors("read the file events"):
-            self.registrar.take(ledger.read(self.registrar.next))
+            self.registrar.take(self._ledger.read(self.registrar.next))
         self.registrar.commit()
 
     def _run(self) -> None:
