@@ -12,7 +12,7 @@ import structlog
 
 from archive.fault_points import ArchivePoint
 from archive.faults import ARCHIVE_FAULTS
-from archive.job.plan import Stream
+from archive.job.plan import EVENT_BYTES, Stream
 from archive.records import Definition
 from archive.stores.store import open_store
 from archive.table_names import table_name
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from stream_runtime.records import Share, TopicShape
 
 _logger = structlog.get_logger(__name__)
-_EVENT_BYTES = 8 * 1024 * 1024
 
 
 class _Open(NamedTuple):
@@ -82,7 +81,7 @@ class OpenShares:
         reach(ArchivePoint.SHARE_OPENING)
         own = self._job.settings
         limits = PRODUCER_DEFAULTS._replace(
-            transaction_seconds=own.transaction_timeout_seconds, max_message_bytes=_EVENT_BYTES
+            transaction_seconds=own.transaction_timeout_seconds, max_message_bytes=EVENT_BYTES
         )
         commits = KafkaCommits(
             self._job.kafka,

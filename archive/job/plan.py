@@ -9,6 +9,9 @@ from archive.settings import ArchiveSettings
 from cdc_common.settings import KafkaSettings, RegistrySettings
 from stream_runtime.records import Share, SourcePartition, TopicShape
 
+EVENT_BYTES = 8 * 1024 * 1024
+"""The largest file event."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from archive.faults import ARCHIVE_FAULTS, core_missing, location_taken, setting_missing, tables_collide
-from archive.job.plan import ArchivePlan, Stream, list_shares
+from archive.job.plan import EVENT_BYTES, ArchivePlan, Stream, list_shares
 from archive.job.worker_loop import ArchiveTask
 from archive.stores.store import open_store
 from archive.table_names import same_names
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 5.0  # between two looks at the topics
 _AWAY_SECONDS = 30.0  # a broker that has just started may not know a topic yet
-_EVENT_BYTES = 8 * 1024 * 1024
 _OWNER = "_archive/group"
 
 
@@ -92,7 +91,7 @@ class TopicPlanner:
         owner = (store.read(_OWNER) or b"").decode()
         if owner != own.group_id:
             raise location_taken(own.location, owner, own.group_id)
-        self._events = self._topics.make_kept_topic(own.events_topic, _EVENT_BYTES).partitions
+        self._events = self._topics.make_kept_topic(own.events_topic, EVENT_BYTES).partitions
 
     def _is_chosen(self, topic: str) -> bool:
         own = self._job.settings

@@ -7,12 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from archive.faults import ARCHIVE_FAULTS
-from archive.job.lag import UnreadMessages
 from archive.job.plan import Job
 from archive.job.planner import TopicPlanner
 from archive.job.status import ArchiveStatus
 from stream_runtime.driver.driver import BatchDriver
-from stream_runtime.driver.lag_watch import LagWatch
+from stream_runtime.driver.lag_watch import LagWatch, UnreadTopics
 from stream_runtime.driver.operations import job_operations
 from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
@@ -28,7 +27,7 @@ def run_archive(settings: Settings) -> None:
     stop, own = threading.Event(), settings.archive
     job = job_of(settings)
     stopped = StoppedShares()
-    lags = LagWatch(lambda _reader: UnreadMessages(job), stopped.all)
+    lags = LagWatch(lambda _reader: UnreadTopics(job.kafka, own.group_id, ARCHIVE_FAULTS), stopped.all)
     status = ArchiveStatus(own.group_id, stopped, lags)
     with stop_signals(stop), job_operations(own, status) as operations, lags, ExitStack() as registrar:
         planner = TopicPlanner(job)

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from archive.faults import ARCHIVE_FAULTS
 from archive.writer.report import CutReport
 from cdc_common.program.metrics import gauges
-from stream_runtime.driver.status import stop_text
+from stream_runtime.driver.status import LAG_AGE, age_of, stop_text
 from stream_runtime.driver.stream_status import StreamStatus
 
 if TYPE_CHECKING:
@@ -95,14 +95,8 @@ class ArchiveStatus(StreamStatus):
             registered.add_metric((name,), table["files"])
             waits.add_metric((name,), float(bool(table["error"])))
         yield from (registered, waits)
-        yield from self._lag_age()
-
-    def _lag_age(self) -> Iterator[Metric]:
-        measured = self._lags.measured_at
-        age = None if measured is None else max(0.0, time.time() - measured)
-        yield from gauges(
-            self._words.metrics, (("lag_age_seconds", "Time since the last measurement of the lag.", age),)
-        )
+        age = age_of(self._lags.measured_at, time.time())
+        yield from gauges(self._words.metrics, (("lag_age_seconds", LAG_AGE, age),))
 
 
 def _counts(cut: CutReport) -> dict[str, int]:

@@ -13,8 +13,10 @@ from materializer.job.state_sizes import text as sizes_text
 from materializer.job.table_counts import TableCounts
 from materializer.processing.fold_report import fold_part
 from stream_runtime.driver.status import (
+    LAG_AGE,
     RETRIES,
     SPARK_RESTARTS,
+    age_of,
     lag_metrics,
     least_hours_left,
     stop_metrics,
@@ -108,7 +110,7 @@ class JobStatus(StreamStatus):
         `snapshots` the number of raw partitions in which each snapshot is running; `untruncated`: see _untruncated.
         """
         now, lags = time.time(), self._lags.latest
-        measured = self._lags.measured_at
+        age = age_of(self._lags.measured_at, now)
         return {
             "group": self._group,
             "raw_partitions": len(self._shares),
@@ -119,7 +121,7 @@ class JobStatus(StreamStatus):
             "snapshots": self._snapshot_counts(),
             "untruncated": self._untruncated(),
             "lag": sum(lag.messages for lag in lags.values()),
-            "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
+            "lag_measured_seconds_ago": None if age is None else round(age, 1),
             "least_hours_left": least_hours_left(lags, now),
             "spark": None if self._progress is None else self._progress.as_json(),
             "local_states": self._sizes.as_json(),
@@ -129,7 +131,6 @@ class JobStatus(StreamStatus):
     def metrics(self) -> Iterator[Metric]:
         """Yield the Prometheus metrics of the job."""
         now, stops, lags = time.time(), self.stopped.all(), self._lags.latest
-        measured = self._lags.measured_at
         yield from counters(
             _PREFIX,
             (
@@ -166,11 +167,7 @@ class JobStatus(StreamStatus):
                     "Number of raw partitions that lack rows of a node that did not take part in a TRUNCATE.",
                     sum(map(bool, self._lost_hosts.values())),
                 ),
-                (
-                    "lag_age_seconds",
-                    "Time since the last measurement of the lag.",
-                    None if measured is None else max(0.0, now - measured),
-                ),
+                ("lag_age_seconds", LAG_AGE, age_of(self._lags.measured_at, now)),
             ),
         )
         if (progress := self._progress) is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cdc_common.settings import KafkaSettings
+    from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.records import Share, SourcePartition
 
 _logger = structlog.get_logger(__name__)
@@ -109,6 +110,20 @@ class UnreadKafka:
 
     def timestamps(self, offsets: Mapping[SourcePartition, int]) -> dict[SourcePartition, int]:
         return read_timestamps(self._settings, offsets, _FETCH_SECONDS)
+
+
+class UnreadTopics(UnreadKafka):
+    """Of a job whose topics may go away or be recreated: neither hides the lag of the others."""
+
+    def positions(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, StoredOffset | None]:
+        """The committed offsets, whatever is committed beside them."""
+        with driver_errors(f"read the offsets of the group {self._group}"):
+            return self._positions.stored(partitions)
+
+    def bounds(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, tuple[int, int]]:
+        """The bounds of partitions whose topics exist."""
+        counts = self._topics.partition_counts()
+        return super().bounds([partition for partition in partitions if partition.topic in counts])
 
 
 class LagWatch:

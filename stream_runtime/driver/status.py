@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _LABELS = ("topic", "partition")
 RETRIES = "Errors that a retry heals: a server was away, or the brokers had forgotten an idle producer."
 SPARK_RESTARTS = "Restarts of Spark's query after failures that a restart heals."
+LAG_AGE = "Time since the last measurement of the lag."
+
+
+def age_of(measured_at: float | None, now: float) -> float | None:
+    """The seconds since a measurement; None if there was none."""
+    return None if measured_at is None else max(0.0, now - measured_at)
 
 
 def _hours(seconds: float | None) -> float | None:

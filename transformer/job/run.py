@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING
 
 from stream_runtime.driver.driver import BatchDriver
-from stream_runtime.driver.lag_watch import LagWatch
+from stream_runtime.driver.lag_watch import LagWatch, UnreadTopics
 from stream_runtime.driver.operations import job_operations
 from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
 from stream_runtime.kafka import Topics
 from transformer.definition_file import load_transformers
 from transformer.faults import STREAM_FAULTS
-from transformer.job.lag import UnreadMessages
 from transformer.job.planner import StreamPlanner
 from transformer.job.status import TransformStatus
 from transformer.records import Definitions
@@ -34,7 +32,12 @@ def run_transformers(settings: Settings, file: Path) -> None:
     definitions = definitions_of(settings, file)
     own = definitions.settings
     stopped = StoppedShares()
-    lags = LagWatch(partial(UnreadMessages, definitions, Topics(definitions.kafka)), stopped.all)
+    topics = Topics(definitions.kafka)
+
+    def connect(transformer: str) -> UnreadTopics:
+        return UnreadTopics(definitions.kafka, definitions.group_of(transformer), topics=topics)
+
+    lags = LagWatch(connect, stopped.all)
     status = TransformStatus(own.group_id, stopped, lags)
     with (
         stop_signals(stop),

@@ -10,8 +10,10 @@ from prometheus_client.core import CounterMetricFamily
 
 from cdc_common.program.metrics import as_time, counters, gauges
 from stream_runtime.driver.status import (
+    LAG_AGE,
     RETRIES,
     SPARK_RESTARTS,
+    age_of,
     lag_metrics,
     least_hours_left,
     stop_metrics,
@@ -66,7 +68,7 @@ class TransformStatus(StreamStatus):
     def as_json(self) -> dict[str, Any]:
         """Times are in seconds and offsets in messages. `stopped` has one object for each stopped partition."""
         now, lags = time.time(), self._lags.latest
-        measured = self._lags.measured_at
+        age = age_of(self._lags.measured_at, now)
         return {
             "group": self._group,
             "partitions": len(self._shares),
@@ -74,7 +76,7 @@ class TransformStatus(StreamStatus):
             "batches": self._counts["batches"],
             "transformers": {name: dict(counts) for name, counts in sorted(self._by_transformer.items())},
             "lag": sum(lag.messages for lag in lags.values()),
-            "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
+            "lag_measured_seconds_ago": None if age is None else round(age, 1),
             "least_hours_left": least_hours_left(lags, now),
             "spark": None if self._progress is None else self._progress.as_json(),
             "stopped": stops_json(self._words, self.stopped, lags, now),
@@ -82,7 +84,7 @@ class TransformStatus(StreamStatus):
 
     def metrics(self) -> Iterator[Metric]:
         """Yield the Prometheus metrics of the transformers."""
-        now, measured = time.time(), self._lags.measured_at
+        now = time.time()
         counted = (
             ("batches", "Batches completed.", self._counts["batches"]),
             ("spark_restarts", SPARK_RESTARTS, self._counts["spark_restarts"]),
@@ -93,11 +95,7 @@ class TransformStatus(StreamStatus):
             (
                 ("partitions", "Number of source partitions of all transformers.", len(self._shares)),
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
-                (
-                    "lag_age_seconds",
-                    "Time since the last measurement of the lag.",
-                    None if measured is None else max(0.0, now - measured),
-                ),
+                ("lag_age_seconds", LAG_AGE, age_of(self._lags.measured_at, now)),
             ),
         )
         yield from self._transformer_metrics()
