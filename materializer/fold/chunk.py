@@ -65,7 +65,7 @@ def _advance(
     """Put the next schema into force, on the way to the one of a record. The next part of what must be done for that,
     without the record; None if the record can be folded under its schema.
     """
-    part = before_schema(reader, record, in_force, schema, settings)
+    part = before_schema(reader, record, in_force, settings)
     if part is not None:
         return part
     step = in_force.step_to(schema)

@@ -11,7 +11,6 @@ from materializer.fold.gaps import IncompletePartitions
 from materializer.fold.native_fold import decode_plain, publishers_of
 from materializer.fold.net_changes import as_row_change
 from materializer.fold.publishers import PublisherWatermarks
-from materializer.fold.reorder import clear_reorder_buffer
 from materializer.fold.repairs import Repairs, image_of_repair
 from materializer.fold.result import ChunkResult
 from materializer.fold.row_updates import decode_records
@@ -151,7 +150,6 @@ class ChunkFold(ABC):
         clocks = self._clock.split(run.arrivals[0].arrival_ms for run in runs[1:])
         for run, clock in zip(runs, clocks, strict=False):
             if run.is_recreated:
-                clear_reorder_buffer(self._overlay, self.budget)
                 self._incomplete.resolve_all()
                 self._snapshots.forget_all()
                 self._truncations.forget_all()
@@ -194,5 +192,6 @@ class ChunkFold(ABC):
             self._snapshots.forget_old(self._clock.now_ms)
 
 
-def _in_any_case(*_: object) -> None:
+def _in_any_case(*_: object) -> bool:
     """Stands for SchemaInForce.check where the schema does not advance."""
+    return True

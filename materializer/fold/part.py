@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
     from materializer.records import Arrival, RawRecord
-    from materializer.rows.catalog import SchemaId, TableCatalog
+    from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import Continuation
     from materializer.rows.settings import FoldSettings
     from stream_runtime.state.reader import StateReader
@@ -180,29 +180,19 @@ class BeforeSchema(Part):
     """A part of what is done under the schema in force before a record puts the next one into force.
 
     What waits in the reorder buffer is folded, whatever its time: it arrived before. Then all rows are brought to the
-    schema, so that no row skips one. If the next schema is that of a table that was created again, what waits is not
-    folded (TableRun).
+    schema, so that no row skips one.
     """
 
-    def __init__(
-        self,
-        reader: StateReader,
-        record: RawRecord,
-        in_force: SchemaInForce,
-        settings: FoldSettings,
-        *,
-        folds_buffered: bool = True,
-    ) -> None:
+    def __init__(self, reader: StateReader, record: RawRecord, in_force: SchemaInForce, settings: FoldSettings) -> None:
         super().__init__(reader, record, in_force.catalog, settings._replace(reorder_ms=0))
         assert in_force.schema is not None
         self._schema = in_force.schema
-        self._folds_buffered = folds_buffered
 
     def _decode(self, records: Sequence[RawRecord]) -> list[AnyArrival]:  # noqa: ARG002 - it is folded later
         return []
 
     def _fold_tables(self) -> None:
-        last_ms = self._buffer().last_arrival_ms if self._folds_buffered else None
+        last_ms = self._buffer().last_arrival_ms
         clock = RunClock(self._clock.start_ms, max(self._clock.start_ms, last_ms or 0))
         table = self._open_table(self._schema.table_id, self._catalog, clock)
         try:
@@ -215,15 +205,11 @@ class BeforeSchema(Part):
 
 
 def before_schema(
-    reader: StateReader, record: RawRecord, in_force: SchemaInForce, schema: SchemaId, settings: FoldSettings
+    reader: StateReader, record: RawRecord, in_force: SchemaInForce, settings: FoldSettings
 ) -> ChunkResult | None:
     """The next part of what must be done before the record puts a newer schema into force; None if nothing is left. The
     record is not folded with it.
     """
-    current = in_force.schema
-    if current is None:
+    if in_force.schema is None or (in_force.is_swept and not has_buffered(reader)):
         return None
-    folds_buffered = in_force.step_to(schema).table_id == current.table_id
-    if in_force.is_swept and not (folds_buffered and has_buffered(reader)):
-        return None
-    return BeforeSchema(reader, record, in_force, settings, folds_buffered=folds_buffered).fold()
+    return BeforeSchema(reader, record, in_force, settings).fold()

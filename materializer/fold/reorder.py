@@ -10,7 +10,7 @@ from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.records import Arrival, Order, RawRecord, RowUpdate, UnreadableError
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.format_version import FORMAT_VERSION, check_version
-from materializer.rows.keys import REORDER, REORDER_TIMER, REORDER_TIMER_END, reorder_prefix, split_timer_key, timer_key
+from materializer.rows.keys import REORDER_TIMER, REORDER_TIMER_END, reorder_prefix, split_timer_key, timer_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,15 +58,6 @@ def release_in_write_order(
                     raise BudgetSpentError
     released.sort(key=lambda update: update.order)
     return _with_seconds(released, clock)
-
-
-def clear_reorder_buffer(overlay: Overlay, budget: Budget) -> None:
-    """Delete all writes from the buffer: their table was dropped."""
-    for first in (REORDER, REORDER_TIMER):
-        for key, _ in overlay.scan(first, first + b"\xff" * 9):
-            budget.check()
-            budget.spend(len(key))
-            overlay.put(key, None)
 
 
 def has_buffered(state: Overlay | StateReader) -> bool:

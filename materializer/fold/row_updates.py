@@ -48,11 +48,11 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
     decoded: Sequence[PlainUpdate | None],
     truncations: Truncations,
     *,
-    check_schema: Callable[[int, RawRecord, RawMessage], None],
+    check_schema: Callable[[int, RawRecord, RawMessage], bool],
     is_alone: bool,
 ) -> list[AnyArrival]:
-    """The records with their messages, except what a truncation leaves out. Gap messages and unreadable records go to
-    `incomplete` instead.
+    """The records with their messages, except what a truncation or `check_schema` leaves out. Gap messages and
+    unreadable records go to `incomplete` instead.
 
     decoded: what the native core has decoded of them. check_schema: SchemaInForce.check, with their index; it is asked
     of no write that comes again, and of no heartbeat of a host whose writes do: those that come again name the newest
@@ -74,8 +74,9 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
             if truncations.is_gone(message):
                 incomplete.resolve_message(record, message, arrival_ms)
             continue
-        if message.kind != "heartbeat" or not truncations.is_waited_for(message):
-            check_schema(index, record, message)
+        is_waited_heartbeat = message.kind == "heartbeat" and truncations.is_waited_for(message)
+        if not is_waited_heartbeat and not check_schema(index, record, message):
+            continue
         if message.kind == "gap":
             if not message.file or not truncations.is_gone(message):
                 incomplete.apply_gap_message(record, message)

@@ -8,25 +8,16 @@ written with. Its columns and its write time show that.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cassandra_storage.formats.types.marshal import NativeType
-from cdc_common.messages.avro.type_forms import EXACT
-from cdc_common.messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS
-from materializer.fold.row_updates import row_update
+from cdc_common.messages.raw import CONTROL_KINDS, REPAIR_KINDS
 from materializer.fold.schema_change import read_shown
-from materializer.records import UnreadableError
+from materializer.fold.write_schemas import WriteSchemas
 from materializer.rows.catalog import SchemaId
-from materializer.rows.native_plan import type_form
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cassandra_storage.formats.schema.tables import TableMetadata
-    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.raw import RawMessage
-    from materializer.records import RawRecord, RowUpdate
+    from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog
     from stream_runtime.state.reader import StateReader
 
@@ -81,14 +72,26 @@ class SchemaInForce:
         digest = next((later for later in following if later != current.digest), None)
         return schema if digest is None else SchemaId(table_id, digest)
 
-    def check(self, index: int, record: RawRecord, message: RawMessage) -> None:
-        """Raise SchemaAdvanceError if the record at an index is folded under a newer schema."""
+    def check(self, index: int, record: RawRecord, message: RawMessage) -> bool:
+        """Raise SchemaAdvanceError if the record at an index is folded under a newer schema. False if it is left out: a
+        heartbeat from before its table was created, which the former table's last writes may follow.
+        """
         current, named = self.schema, SchemaId(message.table_id, message.schema_digest)
+        if message.kind == "heartbeat" and self._is_before_table(message):
+            return False
         if current == named or named in self._passed:
-            return
+            return True
         schema = self._schema_of(record, message)
         if schema is not None and schema != current:
             raise SchemaAdvanceError(index, schema)
+        return True
+
+    def _is_before_table(self, message: RawMessage) -> bool:
+        """Whether a heartbeat is from before its table was created, and the table is not yet the one in force."""
+        if self.schema is not None and self.schema.table_id == message.table_id:
+            return False
+        versions = self._known.versions(message.table_id)
+        return bool(versions) and message.clock < self._known.schema(message.table_id, versions[0]).altered_at
 
     def _schema_of(self, record: RawRecord, message: RawMessage) -> SchemaId | None:
         """The schema that is in force with a message; None if it changes nothing."""
@@ -115,64 +118,7 @@ class SchemaInForce:
         table_id = message.table_id
         candidates = self._known.versions_between(table_id, first, message.schema_digest)
         if not candidates or candidates == [first]:
-            self._passed.add(SchemaId(table_id, message.schema_digest))
+            if self.schema == SchemaId(table_id, first):
+                self._passed.add(SchemaId(table_id, message.schema_digest))
             return SchemaId(table_id, first)
-        return SchemaId(table_id, _Written(record, message, self._known).under(candidates))
-
-
-class _Written:
-    """Tells under which schema a message was written, by its columns and its time."""
-
-    def __init__(self, record: RawRecord, message: RawMessage, catalog: TableCatalog) -> None:
-        self._record = record
-        self._message = message
-        self._catalog = catalog
-        self._time = 0  # µs
-
-    def under(self, digests: Sequence[bytes]) -> bytes:
-        """The one of some schemas: of those that can have been written with, the newest that is not newer than the
-        write or, if its time is older than all of them, the newest one.
-        """
-        tables = {digest: self._catalog.schema(self._message.table_id, digest) for digest in digests}
-        found = [digest for digest in digests if self._may_be_under(digest, tables[digest])] or [digests[-1]]
-        return next(
-            (candidate for candidate in reversed(found) if tables[candidate].altered_at <= self._time), found[-1]
-        )
-
-    def _may_be_under(self, digest: bytes, table: TableMetadata) -> bool:
-        kind = self._message.kind
-        if kind in IMAGE_KINDS:  # they are not written now
-            return digest == self._message.schema_digest
-        if kind == "heartbeat":
-            self._time = self._message.clock
-            return True
-        if kind in TRUNCATION_KINDS:
-            self._time = self._message.truncation_epoch * 1000
-            return True
-        update = self._read(digest)
-        if update is None:
-            return False
-        self._time = update.source.ts_us
-        named = _types(self._catalog.schema(self._message.table_id, self._message.schema_digest))
-        present = _types(table)
-        columns = {name for row in (update.row, update.static) if row is not None for name in row.columns}
-        return columns <= present.keys() and all(
-            name not in named or _is_alike(named[name], present[name]) for name in columns
-        )
-
-    def _read(self, digest: bytes) -> RowUpdate | None:
-        """The update read under a schema; None if it cannot be."""
-        message = replace(self._message, schema_digest=digest)
-        try:
-            return row_update(message, self._record, self._catalog.as_of(SchemaId(message.table_id, digest)), 0)
-        except UnreadableError:
-            return None
-
-
-def _is_alike(left: CqlType, right: CqlType) -> bool:
-    """Whether values of both types are serialized alike: a user type's fields may have other names."""
-    return left == right or (not isinstance(left, NativeType) and type_form(left, EXACT) == type_form(right, EXACT))
-
-
-def _types(table: TableMetadata) -> dict[str, CqlType]:
-    return {column.name: column.type for column in table.static_columns + table.regular_columns}
+        return SchemaId(table_id, WriteSchemas(record, message, self._known).under(candidates))

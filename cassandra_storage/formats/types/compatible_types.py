@@ -44,8 +44,23 @@ def reads(type_: CqlType, written: CqlType) -> bool:
     return parts is not None and all(reads(own, other) for own, other in parts)
 
 
+def is_extension(type_: CqlType, earlier: CqlType) -> bool:
+    """Return whether ALTER TYPE can have made a type of an earlier one: the user types within may have more fields, and
+    other names for them.
+    """
+    parts = _parts(type_, earlier)
+    if parts is None or type(type_) is not type(earlier):
+        return type_ == earlier
+    has_all = not isinstance(earlier, TupleType | UserType) or len(parts) == len(_fields(earlier))
+    return has_all and _is_multi_cell(type_) is _is_multi_cell(earlier) and all(is_extension(*part) for part in parts)
+
+
+def _is_multi_cell(type_: CqlType) -> bool:
+    return isinstance(type_, ListType | SetType | MapType | UserType) and type_.is_multi_cell
+
+
 def _parts(type_: CqlType, written: CqlType) -> list[tuple[CqlType, CqlType]] | None:
-    """The pairs of inner types that must fit; None if the two types are of different kinds."""
+    """The pairs of inner types that must fit; None if the two types are of different kinds or have no inner types."""
     match type_, written:
         case (ListType(of, _), ListType(others, _)) | (SetType(of, _), SetType(others, _)):
             return [(of, others)]

@@ -74,9 +74,14 @@ def event_of(change: Change) -> Event:
 
 
 def sequence_problems(events: Sequence[Event]) -> Iterator[str]:
-    """Find errors in the events themselves: the sequence, no-op changes, and moves that are no pairs."""
+    """Find errors in the events themselves: the sequence, no-op changes, and moves that are no pairs.
+
+    A row that has ended begins in another topic above the numbers of all rows that ended with it.
+    """
     for before, after in itertools.pairwise(events):
-        if after.sequence != before.sequence + 1:
+        value = after.change.value
+        begins = value is not None and value["op"] == "c" and after.change.table != before.change.table
+        if after.sequence != before.sequence + 1 and not (begins and after.sequence > before.sequence):
             yield f"row_sequence {after.sequence} follows {before.sequence}"
     for event in events:
         value = event.change.value

@@ -26,13 +26,14 @@ from materializer.rows.catalog import TableCatalog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cassandra_storage.formats.types.marshal import CqlType
     from cdc_common.messages.raw import Kind, TruncationKind
     from cdc_common.messages.snapshots import HostState
 
 TEXT, INT = NativeType("text"), NativeType("int")
 
 
-def column(name: str, type_: NativeType | SetType, kind: ColumnKind, position: int = -1) -> ColumnMetadata:
+def column(name: str, type_: CqlType, kind: ColumnKind, position: int = -1) -> ColumnMetadata:
     return ColumnMetadata(name, type_, kind, position)
 
 

@@ -8,16 +8,17 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from cassandra_storage.formats.rows.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
-from cassandra_storage.formats.rows.row import Cell, Row
-from cassandra_storage.formats.schema.tables import DroppedColumn
+from cassandra_storage.formats.rows.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo
+from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
+from cassandra_storage.formats.schema.tables import ColumnKind, DroppedColumn
+from cassandra_storage.formats.types.marshal import UserType
 from cdc_common.messages.raw import decode, encode
 from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
 from tests.support.materializer.history.raw_partitions import with_topics
 from tests.support.materializer.memory_state import MemoryState
-from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record, rows_end
+from tests.support.materializer.raw_builder import INT, TABLE, TableWriter, column, int_bytes, raw_record, rows_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +32,11 @@ BASE_S = 1_700_000_000
 LAST = 25  # heartbeats at the end, each in a chunk of its own: more than the rows
 A, B, _ = TABLE.regular_columns
 Z = replace(A, name="z")
-FIRST = replace(TABLE, regular_columns=(A, B), altered_at=BASE_S * 1_000_000)
+FROZEN, FIELDS = (
+    column(name, UserType("shop", "types", ("f1",), (INT,), is_multi_cell=is_multi_cell), ColumnKind.REGULAR)
+    for name, is_multi_cell in (("f", False), ("u", True))
+)
+FIRST = replace(TABLE, regular_columns=(A, B, FROZEN, FIELDS), altered_at=BASE_S * 1_000_000)
 
 
 class Made(NamedTuple):
@@ -79,6 +84,52 @@ class Backlog:
         cells = {name: cell for name in columns if name in names}
         if cells or is_insert:
             self._add(p, "row", Row((int_bytes(c),), cells, LivenessInfo(at) if is_insert else NO_LIVENESS))
+
+    def write_fields(self, p: int, name: str, count: int) -> None:
+        """Write to a column of the user type: a value of so many fields, or of all that there are; 0 deletes it."""
+        at = self._next()
+        types = [column.type for column in self.schemas[-1].regular_columns if column.name == name]
+        if not types or not isinstance(types[0], UserType):
+            return
+        values = [int_bytes(field) for field in range(min(count, len(types[0].field_types)))]
+        data: Cell | ComplexColumnData
+        if types[0].is_multi_cell:
+            cells = (Cell(at, value, path=place.to_bytes(2, "big")) for place, value in enumerate(values))
+            data = ComplexColumnData(LIVE if count else DeletionTime(at, self._second), tuple(cells))
+        elif count:
+            data = Cell(at, b"".join(int_bytes(len(value)) + value for value in values))
+        else:
+            data = Cell(at, b"", self._second)
+        self._add(p, "row", Row((int_bytes(0),), {name: data}))
+
+    def extend_type(self) -> None:
+        """ALTER TYPE ADD: a field more in each column of the user type."""
+        self._next()
+        self._alter(
+            replace(
+                self.schemas[-1],
+                regular_columns=tuple(
+                    replace(column, type=_extended(column.type)) if isinstance(column.type, UserType) else column
+                    for column in self.schemas[-1].regular_columns
+                ),
+            )
+        )
+
+    def rename_field(self) -> None:
+        """ALTER TYPE RENAME of the first field, to a name that it never had."""
+        self._next()
+        name = f"r{len(self.schemas)}"
+        self._alter(
+            replace(
+                self.schemas[-1],
+                regular_columns=tuple(
+                    replace(column, type=replace(column.type, field_names=(name, *column.type.field_names[1:])))
+                    if isinstance(column.type, UserType)
+                    else column
+                    for column in self.schemas[-1].regular_columns
+                ),
+            )
+        )
 
     def write_static(self, p: int) -> None:
         at = self._next()
@@ -143,7 +194,7 @@ class Backlog:
         if all(column.name != name for column in table.regular_columns):
             self._next()
             column = next(candidate for candidate in (A, B, Z) if candidate.name == name)
-            columns = sorted([*table.regular_columns, column], key=lambda column: column.name)
+            columns = sorted([*table.regular_columns, column], key=lambda column: (column.is_complex, column.name))
             self._alter(replace(table, regular_columns=tuple(columns)))
 
     def rename_key(self) -> None:
@@ -159,6 +210,22 @@ class Backlog:
         self._next()
         table = self.schemas[-1]
         self._alter(replace(table, id=UUID(int=table.id.int + 1), dropped_columns={}))
+
+    def recreate_early(self, p: int) -> None:
+        """As `recreate`, but a heartbeat names the new table before the last write of the former one is there: a
+        publisher reads the schema before its log.
+        """
+        self.settle()
+        self._next()
+        former = self.schemas[-1]
+        table = replace(former, id=UUID(int=former.id.int + 1), dropped_columns={})
+        table = replace(table, altered_at=(self._second + 3) * 1_000_000)
+        self.schemas.append(table)
+        self.heartbeat()
+        self.schemas.pop()
+        self.write(p, 0, ["a"], 0, is_insert=True)
+        self.schemas.append(table)
+        self._second += 2
 
     def end(self) -> None:
         """Heartbeats after everything has expired, until all rows follow the newest schema."""
@@ -202,6 +269,11 @@ def _without(columns: Sequence[ColumnMetadata], name: str) -> tuple[ColumnMetada
     return tuple(column for column in columns if column.name != name)
 
 
+def _extended(type_: UserType) -> UserType:
+    names = (*type_.field_names, f"f{len(type_.field_names) + 1}")
+    return replace(type_, field_names=names, field_types=(*type_.field_types, INT))
+
+
 def _named(record: RawRecord, table: TableMetadata) -> RawRecord:
     message = decode(record.value)
     return record._replace(value=encode(replace(message, schema_digest=TableWriter(table).digest), 1))
@@ -237,6 +309,9 @@ TRUNCATED_STEPS = st.lists(
         st.tuples(st.just("drop"), st.sampled_from(["a", "b", "z", "st"])),
         st.tuples(st.just("add"), st.sampled_from(["a", "b", "z"])),
         st.tuples(st.just("rename")),
+        st.tuples(st.just("fields"), st.integers(0, 2), st.sampled_from(["f", "u"]), st.integers(0, 3)),
+        st.tuples(st.just("extend")),
+        st.tuples(st.just("rename field")),
         st.tuples(st.just("truncate")),
         st.tuples(st.just("settle")),
     ),
@@ -253,7 +328,11 @@ STEPS = st.lists(
         st.tuples(st.just("drop"), st.sampled_from(["a", "b", "z", "st"])),
         st.tuples(st.just("add"), st.sampled_from(["a", "b", "z"])),
         st.tuples(st.just("rename")),
+        st.tuples(st.just("fields"), st.integers(0, 2), st.sampled_from(["f", "u"]), st.integers(0, 3)),
+        st.tuples(st.just("extend")),
+        st.tuples(st.just("rename field")),
         st.tuples(st.just("recreate")),
+        st.tuples(st.just("recreate early"), st.integers(0, 2)),
     ),
     min_size=4,
     max_size=24,
@@ -264,11 +343,15 @@ def backlog_of(steps: Sequence[tuple[object, ...]]) -> Backlog:
     backlog = Backlog()
     simple: dict[object, Callable[..., None]] = {
         "static": backlog.write_static,
+        "fields": backlog.write_fields,
+        "extend": backlog.extend_type,
+        "rename field": backlog.rename_field,
         "delete": backlog.delete,
         "drop": backlog.drop,
         "add": backlog.add,
         "rename": backlog.rename_key,
         "recreate": backlog.recreate,
+        "recreate early": backlog.recreate_early,
         "truncate": backlog.truncate,
         "settle": backlog.settle,
         "heartbeat": backlog.heartbeat,

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from materializer.fold import part
-from materializer.fold.schema_in_force import SchemaInForce, _Written
+from materializer.fold import part, write_schemas
+from materializer.fold.schema_in_force import SchemaInForce
+from materializer.fold.write_schemas import WriteSchemas
 from tests.support.materializer.mutants import Mutant, seed
 from tests.support.materializer.schema_backlogs import STEPS, backlog_of
 from tests.unit.materializer.fold.test_schema_backlog import (
@@ -40,8 +41,8 @@ MUTANTS = (
     Mutant(
         "a schema between is skipped",
         SchemaInForce.step_to,
-        "for each in following if",
-        "for each in reversed(following) if",
+        "for later in following if",
+        "for later in reversed(following) if",
     ),
     Mutant(
         "the last schemas of a table that is created again are skipped",
@@ -51,14 +52,26 @@ MUTANTS = (
     ),
     Mutant(
         "a late publisher's schema is believed",
-        _Written.under,
+        WriteSchemas.under,
         "found = [digest",
         "found = digests[-1:] or [digest",
     ),
     Mutant(
+        "a field that was added later is taken for another type",
+        write_schemas._holds,
+        "is_alike or",
+        "is_alike and",
+    ),
+    Mutant(
+        "a heartbeat creates a table before its time",
+        SchemaInForce._is_before_table,
+        "return bool(versions) and",
+        "return False and",
+    ),
+    Mutant(
         "the reorder buffer waits across a schema",
         part.before_schema,
-        "not (folds_buffered and has_buffered(reader))",
+        "not has_buffered(reader)",
         "True",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -67,6 +68,34 @@ def test_a_column_that_is_dropped_before_a_truncation_is_finished() -> None:
     check_truncated(backlog, set(), 40_000)
 
 
+def test_a_heartbeat_of_a_new_table_before_the_last_write_of_the_former_one() -> None:
+    """The publisher reads the schema before its log."""
+    backlog = Backlog()
+    backlog.write(1, 0, ["b"], 0, is_insert=True)
+    backlog.recreate_early(1)
+    backlog.end()
+    check(backlog, set(), 0, NEVER_PURGE)
+    newest = [backlog.catalog(2)] * len(backlog.made)
+    found = fold_all(backlog.records(publisher_lags=False), newest, (), NEVER_PURGE)
+    assert [[(change.op, change.source.cause) for change in changes] for changes in found.values()] == [
+        [("c", "write"), ("u", "write"), ("d", "schema")]
+    ]
+
+
+@pytest.mark.parametrize("name", ["f", "u"])
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_type_that_is_extended_and_a_column_that_is_dropped(name: str, count: int) -> None:
+    """A value without the new field, which a publisher that is behind sends with the newest schema."""
+    backlog = Backlog()
+    backlog.write(1, 0, ["a", "b"], 0, is_insert=True)
+    backlog.write_fields(1, name, count)
+    backlog.extend_type()
+    backlog.write_fields(1, name, count)
+    backlog.drop("b")
+    backlog.end()
+    check(backlog, set(), 1000, NEVER_PURGE)
+
+
 def check(backlog: Backlog, cuts: set[int], lag: int, fold_settings: FoldSettings) -> None:
     """A job without lag knows the schemas so far, and folds each record alone."""
     count = len(backlog.made)
@@ -84,13 +113,22 @@ def check(backlog: Backlog, cuts: set[int], lag: int, fold_settings: FoldSetting
 
 
 def summary(changes: dict[object, list[RowChange]]) -> dict[object, list[tuple[object, ...]]]:
+    """The changes of each key. A row that begins may have any larger row_sequence: that of its table's rows which have
+    ended by then.
+    """
     return {
         key: [
-            (each.op, each.before, each.after, each.row_sequence, each.source.cause, each.schema, each.topic)
-            for each in of_key
+            (each.op, each.before, each.after, step, each.source.cause, each.schema, each.topic)
+            for each, step in zip(of_key, sequence_steps(of_key), strict=True)
         ]
         for key, of_key in changes.items()
     }
+
+
+def sequence_steps(changes: list[RowChange]) -> list[int]:
+    sequences = [0, *(change.row_sequence for change in changes)]
+    steps = [after - before for before, after in pairwise(sequences)]
+    return [min(step, 1) if change.op == "c" else step for step, change in zip(steps, changes, strict=True)]
 
 
 def test_what_was_written_before_a_drop_comes_out() -> None:

@@ -1,15 +1,18 @@
-"""Which types a table's type reads, as AbstractType.isValueCompatibleWith has it."""
+"""Which types a table's type reads, as AbstractType.isValueCompatibleWith has it, and which ALTER TYPE makes of it."""
 
 from __future__ import annotations
 
 import pytest
 
-from cassandra_storage.formats.types.compatible_types import reads
+from cassandra_storage.formats.types.compatible_types import is_extension, reads
 from cassandra_storage.formats.types.cql_types import UserTypeDefinition, parse_type
 
 TYPES = {
     "one": UserTypeDefinition("ks", "one", ("a",), ("int",)),
     "two": UserTypeDefinition("ks", "two", ("a", "b"), ("int", "text")),
+    "renamed": UserTypeDefinition("ks", "renamed", ("z", "b"), ("int", "text")),
+    "within": UserTypeDefinition("ks", "within", ("o",), ("frozen<one>",)),
+    "within_two": UserTypeDefinition("ks", "within_two", ("o",), ("frozen<two>",)),
 }
 
 
@@ -60,3 +63,42 @@ def test_reads(type_: str, written: str) -> None:
 )
 def test_does_not_read(type_: str, written: str) -> None:
     assert not is_read(type_, written)
+
+
+@pytest.mark.parametrize(
+    ("type_", "earlier"),
+    [
+        ("int", "int"),
+        ("one", "one"),
+        ("two", "one"),
+        ("renamed", "two"),
+        ("renamed", "one"),
+        ("within_two", "within"),
+        ("frozen<two>", "frozen<one>"),
+        ("list<frozen<two>>", "list<frozen<one>>"),
+        ("map<frozen<two>, int>", "map<frozen<one>, int>"),
+        ("frozen<tuple<frozen<two>, int>>", "frozen<tuple<frozen<one>, int>>"),
+        ("vector<float, 3>", "vector<float, 3>"),
+        ("'some.other.Type'", "'some.other.Type'"),
+    ],
+)
+def test_is_an_extension(type_: str, earlier: str) -> None:
+    assert is_extension(parse_type(type_, "ks", TYPES), parse_type(earlier, "ks", TYPES))
+
+
+@pytest.mark.parametrize(
+    ("type_", "earlier"),
+    [
+        ("text", "ascii"),
+        ("blob", "int"),
+        ("one", "two"),
+        ("within", "within_two"),
+        ("two", "frozen<one>"),
+        ("frozen<list<int>>", "list<int>"),
+        ("list<int>", "set<int>"),
+        ("frozen<tuple<int, text>>", "frozen<one>"),
+        ("'some.other.Type'", "int"),
+    ],
+)
+def test_is_no_extension(type_: str, earlier: str) -> None:
+    assert not is_extension(parse_type(type_, "ks", TYPES), parse_type(earlier, "ks", TYPES))
