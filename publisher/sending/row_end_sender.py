@@ -2,8 +2,8 @@
 
 A `truncate` is sent where it belongs in the log: before the first message of the table from after it or, if there is
 none, when all before it has been read. From then on the materializer leaves out what this node writes. When no other
-truncation has followed for some time, `truncated` is sent, and what the log has of the table after its place is sent
-again.
+truncation has followed for some time, or the table is dropped, `truncated` is sent, and what the log has of the table
+after its place is sent again. A drop has to wait for that, and a table that is created again comes after it.
 """
 
 from __future__ import annotations
@@ -62,10 +62,15 @@ class RowEndSender:
         """
         if not self._ends.pending:
             return
-        for table_id in {outgoing.table.id for outgoing in messages} & self._ends.unannounced:
+        for table_id in self._ends.followed_by_drop:
+            yield from self._send_if_due(table_id, self._ends.pending[table_id])
+        table_ids = {outgoing.table.id for outgoing in messages}
+        for table_id in table_ids.intersection(self._ends.followed_by_drop):
+            self._ends.skip_to_drop(table_id, CommitLogPosition(origin.segment, origin.position))
+        for table_id in table_ids & self._ends.unannounced:
             end = self._ends.pending[table_id]
             if (origin.segment, origin.position) > end.position and not self._is_begun(table_id):
-                if end.kind == "drop":
+                if end.kind == "drop" or table_id in self._ends.followed_by_drop:
                     yield from self._send_with_rest(table_id, end)
                 else:
                     yield from self._announce(table_id, end)
@@ -79,16 +84,18 @@ class RowEndSender:
                 del self._begun[table_id]
                 self._schema.mark_end_sent(table_id, end)
         for table_id, end in list(self._ends.pending.items()):
-            if self._is_begun(table_id) or not self._is_read(end):
-                continue
-            if not (yield from self._sender.is_ready(self._schema.published[table_id])):
-                if table_id in self._node.waiting.skipped:
-                    self._schema.mark_end_sent(table_id, end)
-                continue
-            if self._is_settled(end):
-                yield from self._send_with_rest(table_id, end)
-            elif end.kind == "truncate" and table_id in self._ends.unannounced:
-                yield from self._announce(table_id, end)
+            yield from self._send_if_due(table_id, end)
+
+    def _send_if_due(self, table_id: bytes, end: RowsEnd) -> Waits[None]:
+        if self._is_begun(table_id) or not self._is_read(end):
+            return
+        if not (yield from self._sender.is_ready(self._schema.published[table_id])):
+            if table_id in self._node.waiting.skipped:
+                self._schema.mark_end_sent(table_id, end)
+        elif table_id in self._ends.followed_by_drop or self._is_settled(end):
+            yield from self._send_with_rest(table_id, end)
+        elif end.kind == "truncate" and table_id in self._ends.unannounced:
+            yield from self._announce(table_id, end)
 
     def _is_begun(self, table_id: bytes) -> bool:
         begun = self._begun.get(table_id)

@@ -92,6 +92,7 @@ class RowEnds:
         self._knows_records = False
         self._was_loaded = False
         self._pending: dict[bytes, RowsEnd] = {}
+        self._later_drops: dict[bytes, RowsEnd] = {}  # of tables whose truncation is pending, which is sent first
         self.published: Collection[bytes] = ()
         self.announced: dict[bytes, RowsEnd] = {}
         self.records_read_at = 0
@@ -128,6 +129,19 @@ class RowEnds:
     def unannounced(self) -> set[bytes]:
         """The tables that need a message at a place in the log."""
         return {table_id for table_id, end in self.pending.items() if self.announced.get(table_id) != end}
+
+    @property
+    def followed_by_drop(self) -> list[bytes]:
+        """The tables whose pending truncation a drop follows. No other truncation does: what the log has after it can
+        be sent.
+        """
+        return [table_id for table_id in self.pending if table_id in self._later_drops]
+
+    def skip_to_drop(self, table_id: bytes, position: CommitLogPosition) -> None:
+        """Let the drop replace the truncation before it, for what the log has of a table with the same id after it."""
+        drop = self._later_drops.get(table_id)
+        if drop is not None and position > drop.position:
+            self._pending[table_id] = self._later_drops.pop(table_id)
 
     @property
     def first_needed_segment(self) -> int | None:
@@ -190,9 +204,10 @@ class RowEnds:
                     continue
                 if table.altered_at >= drop.dropped_at:
                     continue  # it was created after that
-                pending = self._pending.get(table.id.bytes)
+                ends = self._later_drops if table.id.bytes in self._later_drops else self._pending
+                pending = ends.get(table.id.bytes)
                 if pending is not None and pending.kind == "drop":
-                    self._pending[table.id.bytes] = pending._replace(position=min(pending.position, position))
+                    ends[table.id.bytes] = pending._replace(position=min(pending.position, position))
                     self._dropped[table.id.bytes] = max(self._dropped[table.id.bytes], -(-drop.dropped_at // 1000))
                     has_changed = True
                 elif self._dropped.get(table.id.bytes, -1) * 1000 < drop.dropped_at:
@@ -206,6 +221,8 @@ class RowEnds:
         if self._pending.get(table_id) == end:
             del self._pending[table_id]
             self.announced.pop(table_id, None)
+            if table_id in self._later_drops:
+                self._pending[table_id] = self._later_drops.pop(table_id)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -217,10 +234,8 @@ class RowEnds:
             },
             "dropped": {table_id.hex(): at for table_id, at in self._dropped.items()},
             "sent": {table_id.hex(): at for table_id, at in self._sent.items()},
-            "pending": {
-                table_id.hex(): [end.kind, *end.position, end.at, end.noticed_at]
-                for table_id, end in self._pending.items()
-            },
+            "pending": _ends_to_json(self._pending),
+            "later_drops": _ends_to_json(self._later_drops),
         }
 
     def load(self, stored: Mapping[str, Any] | None) -> None:
@@ -239,9 +254,8 @@ class RowEnds:
         self._dropped, self._sent = (
             {bytes.fromhex(table_id): int(at) for table_id, at in stored[name].items()} for name in ("dropped", "sent")
         )
-        for table_id, (kind, segment, position, at, noticed_at) in stored["pending"].items():
-            place = _place((segment, position))
-            self._pending[bytes.fromhex(table_id)] = RowsEnd(kind, place, int(at), int(noticed_at))
+        self._pending = _ends_of_json(stored["pending"])
+        self._later_drops = _ends_of_json(stored.get("later_drops", {}))
 
     def _is_old(self, position: CommitLogPosition) -> bool:
         return not self._was_loaded and position.segment_id < self._segments.oldest()
@@ -252,10 +266,24 @@ class RowEnds:
         log.warning("a table was dropped", table=table.qualified_name)
 
     def _end(self, table_id: bytes, kind: EndKind, position: CommitLogPosition, at: int) -> None:
-        """A later end of a table includes the one before."""
+        """A later end of a table includes the one before, but a drop does not: the log may have writes between."""
         before = self._pending.get(table_id)
-        if before is None or position >= before.position:
-            self._pending[table_id] = RowsEnd(kind, position, at, time_ns() // 1000)
+        end = RowsEnd(kind, position, at, time_ns() // 1000)
+        if before is not None and before.kind == "truncate" and kind == "drop":
+            self._later_drops[table_id] = end
+        elif before is None or position >= before.position:
+            self._pending[table_id] = end
+
+
+def _ends_to_json(ends: Mapping[bytes, RowsEnd]) -> dict[str, list[Any]]:
+    return {table_id.hex(): [end.kind, *end.position, end.at, end.noticed_at] for table_id, end in ends.items()}
+
+
+def _ends_of_json(stored: Mapping[str, Sequence[Any]]) -> dict[bytes, RowsEnd]:
+    return {
+        bytes.fromhex(table_id): RowsEnd(kind, _place((segment, position)), int(at), int(noticed_at))
+        for table_id, (kind, segment, position, at, noticed_at) in stored.items()
+    }
 
 
 def _place(stored: Sequence[Any]) -> CommitLogPosition:

@@ -16,11 +16,13 @@ from cassandra_storage.formats.rows.row import Cell, Row
 from cassandra_storage.formats.rows.unfiltered import write_row
 from cassandra_storage.formats.schema.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
 from cassandra_storage.formats.versions import VERSION_40
+from publisher.mutations.messages import Origin
 from publisher.sending.row_end_sender import RowEndSender
 from publisher.tables.row_ends import LAST_POSITION
 from tests.support.publisher.finish import finish
 from tests.support.publisher.row_ends_node import (
     NEWEST,
+    Entry,
     Node,
 )
 
@@ -129,3 +131,62 @@ def test_tables_that_were_dropped_before_this_build_are_no_events(node: Node, tm
     with suppress(KeyError):
         finish(node.ends.send_due())
     assert not node.sent
+
+
+# TRUNCATE, then DROP
+
+
+def test_what_was_written_between_a_truncation_and_a_drop_is_sent_at_once(node: Node) -> None:
+    node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
+    node.read = {6: 200}
+    node.ends.note_read(6, 200)
+    node.truncate(6, 100)
+    finish(node.ends.send_due())
+    assert node.kinds() == [("truncate", 6, 100)]
+    node.rows.drop("ks", "a")
+    node.schema.refresh()
+    node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 210)
+    node.restart()
+    node.ends.note_read(6, 210)
+    finish(node.ends.send_due())
+    sent = [("truncate", 6, 100), ("truncated", 6, 100), ("row", 6, 150), ("row", 6, 200)]
+    assert node.kinds() == sent
+    finish(node.ends.send_due())
+    assert node.kinds() == sent  # the drop waits until Kafka has it
+    node.acknowledge()
+    finish(node.ends.send_due())
+    assert node.kinds() == [*sent, ("drop", 6, 210)]
+    node.acknowledge()
+    assert not node.schema.row_ends.pending
+
+
+def test_it_is_sent_before_a_message_of_the_next_table(node: Node) -> None:
+    node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
+    node.read = {6: 200}
+    node.ends.note_read(6, 200)
+    node.truncate(6, 100)
+    finish(node.ends.send_due())
+    node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 210)
+    finish(node.ends.send_before([], Origin(node.host_id, 6, "", VERSION_40, 220)))
+    assert node.kinds()[1:] == [("truncated", 6, 100), ("row", 6, 150), ("row", 6, 200)]
+
+
+def test_a_publisher_that_is_behind_sends_a_truncation_and_what_follows_it_once(node: Node) -> None:
+    node.truncate(6, 100)
+    node.rows.drop("ks", "a")
+    node.schema.refresh()
+    node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 210)
+    finish(node.ends.send_due())
+    assert not node.sent
+    node.read_message(6, 150)
+    assert node.kinds() == [("truncated", 6, 100)]
+
+
+def test_a_table_with_the_same_id_follows_the_drop(node: Node) -> None:
+    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60)
+    node.truncate(6, 100)
+    node.ends.note_read(6, 100)
+    finish(node.ends.send_due())
+    node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 210)
+    node.read_message(6, 250)  # CREATE TABLE … WITH ID
+    assert node.kinds() == [("truncate", 6, 100), ("truncated", 6, 100), ("drop", 6, 210)]
