@@ -95,7 +95,7 @@ class BuildCore(build_ext):
 
 
 def without_core(error: Exception) -> str:
-    """What the user reads where the core cannot be compiled."""
+    """Return the words for the user where the core cannot be compiled."""
     header = Path(sysconfig.get_path("include"), "Python.h")
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     fix = (

@@ -40,7 +40,7 @@ def spill_refused(file: str, error: OSError) -> CdcError:
 
 
 def intent_differs(where: str, problem: str) -> CdcError:
-    """What was read again is not what an intent says."""
+    """The error for messages that differ from an intent when they are read again."""
     return CdcError(
         Code.ARCHIVE_INTENT,
         f"The cut that was begun for {where} cannot be finished: {problem}.",

@@ -12,25 +12,32 @@ BUCKET_US = {"hour": 3_600_000_000, "day": 86_400_000_000}
 
 
 class ShareName(NamedTuple):
-    """What the names of a share's intents and files have in common."""
+    """The part that the names of a share's intents and files have in common."""
 
+    # The name of the topic.
     topic: str
+    # Kafka's id of the topic: a topic that is created again has another one.
     topic_id: str
+    # The id of the share.
     share: str
 
 
 class Definition(NamedTuple):
     """How the files of a cut are made. An intent keeps it: a cut is finished with the definition that it began with."""
 
+    # The table's name, with its namespace.
     table: str
-    """The table's name, with its namespace."""
+    # The layout of the files: for a table of Iceberg, or in folders as Hive names them.
     layout: Layout = "iceberg"
+    # The time that a file covers.
     bucket: Bucket = "hour"
+    # Paths of fields that may hold the time of a row's event, the best first.
     event_time: tuple[str, ...] = ()
-    """Paths of fields that may hold the time of a row's event, the best first."""
+    # The handling of messages without a value.
     tombstones: Literal["ignore", "keep"] = "ignore"
+    # The handling of a message that is not of its schema: `bytes` keeps it as bytes.
     on_error: Literal["stop", "bytes"] = "stop"
-    """What to do with a message that is not of its schema."""
+    # The most rows of a row group of a file.
     row_group_rows: int = 131_072
 
     def as_json(self) -> dict[str, Any]:
@@ -42,50 +49,62 @@ class Definition(NamedTuple):
 
 
 class SchemaPlan(NamedTuple):
-    """How messages of one schema become rows."""
+    """The way in which messages of one schema become rows."""
 
+    # The id of the schema.
     schema_id: int
+    # The form of the rows.
     form: FileForm
+    # The schema version of the table: another one for a schema that the columns before cannot take.
     version: int
-    """The schema version of the table: another one for a schema that the columns before cannot take."""
+    # The number of the list of columns, in this schema version, that has the schema's columns.
     columns: int
-    """The number of the list of columns, in this schema version, that has the schema's columns."""
 
 
 class Range(NamedTuple):
-    """The messages of one partition in a cut: the offsets [start, end)."""
+    """The messages of one partition in a cut."""
 
+    # The number of the partition.
     partition: int
+    # The first offset.
     start: int
+    # The offset after the last one.
     end: int
+    # The number of rows that the cut has of it.
     rows: int
-    """How many rows the cut has of it."""
+    # The number of messages without a value that were ignored.
     tombstones: int
-    """How many messages without a value were ignored."""
 
 
 class PlannedFile(NamedTuple):
     """A file of an intent."""
 
+    # The path in the store.
     path: str
+    # The form of its rows.
     form: FileForm
+    # The id of the schema; None for messages without a schema.
     schema_id: int | None
-    """None for messages without a schema."""
+    # The schema version of the table.
     version: int
+    # The number of its hour, or day, since 1970 (UTC).
     bucket: int
-    """The number of its hour, or day, since 1970 (UTC)."""
+    # The number of rows.
     rows: int
 
 
 class MadeFile(NamedTuple):
     """A stored file."""
 
+    # The file in the intent.
     planned: PlannedFile
+    # The number of rows in the file, by its footer. It is less than planned if the topic was compacted in between.
     rows: int
-    """The rows in the file, by its footer. Fewer than planned if the topic was compacted in between."""
+    # The size of the file in bytes.
     size: int
+    # The least and the greatest time of a row's event, in µs since 1970.
     event_time_us: tuple[int, int]
-    """The least and the greatest."""
+    # The least and the greatest Kafka time of a message, in µs since 1970.
     kafka_time_us: tuple[int, int]
+    # The first and the last offset, and the number of rows, by partition.
     offsets: dict[int, tuple[int, int, int]]
-    """By partition: the first and the last offset, and the number of rows."""

@@ -14,18 +14,24 @@ FORMAT_VERSION = 1
 
 
 class FileEvent(NamedTuple):
-    """What a cut has put into files."""
+    """The files of a cut."""
 
+    # The topic and the share.
     name: ShareName
+    # The number of the cut: 1 for the share's first.
     cut: int
+    # The messages of each partition, as planned: the rows of a range are those that were read first.
     ranges: tuple[Range, ...]
-    """As planned: the rows of a range are those that were read first."""
+    # The table's name, with its namespace.
     table: str
+    # The layout of the files: `iceberg` or `hive`.
     layout: Layout
+    # The time that a file covers: `hour` or `day`.
     bucket: str
+    # The stored files.
     files: tuple[MadeFile, ...]
+    # The number of planned rows that compaction of the topic has removed before a retry read them.
     missing: int
-    """How many planned rows compaction of the topic has removed before a retry read them."""
 
     @property
     def key(self) -> bytes:

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 class LedgerEvent(NamedTuple):
     """A file event, and where it is."""
 
+    # The partition of the topic of file events.
     partition: int
+    # The offset in that partition.
     offset: int
+    # The file event.
     event: FileEvent
 
 

@@ -24,14 +24,18 @@ _READ = ["_kafka_topic", "_kafka_partition", "_kafka_offset"]
 
 
 class Verified(NamedTuple):
-    """What was found."""
+    """The result of a check."""
 
+    # The number of file events.
     events: int
+    # The number of files.
     files: int
+    # The number of rows in these files.
     rows: int
+    # The number of archived topics.
     topics: int
+    # One sentence for each thing that does not fit.
     problems: list[str]
-    """What does not fit, one sentence each."""
 
 
 class LedgerCheck:

@@ -1,4 +1,4 @@
-"""What the driver gives the workers: the settings, and the topics of a batch."""
+"""The records that the driver gives the workers: the settings, and the topics of a batch."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ EVENT_BYTES = 8 * 1024 * 1024
 class Job:
     """The settings, which do not change while the job runs. They have secrets: task_pickle sends them once."""
 
+    # The `[kafka]` settings.
     kafka: KafkaSettings
+    # The `[registry]` settings.
     registry: RegistrySettings
+    # The `[archive]` settings.
     settings: ArchiveSettings
 
 
@@ -26,7 +29,9 @@ class Job:
 class Stream:
     """A topic that is archived."""
 
+    # The topic's id and its number of partitions.
     shape: TopicShape
+    # Whether the topic is compacted.
     is_compacted: bool
 
 
@@ -34,11 +39,13 @@ class Stream:
 class ArchivePlan:
     """The plan of a batch."""
 
+    # The settings.
     job: Job
+    # The topics, by name.
     streams: Mapping[str, Stream]
-    """The topics, by name."""
+    # The number of partitions of the topic of file events.
     events: int
-    """How many partitions the topic of the file events has."""
+    # The shares of all topics.
     shares: tuple[Share, ...]
 
 

@@ -35,9 +35,11 @@ _PARTITIONS: dict[str, tuple[str, Transform[Any, Any]]] = {
 
 
 class LedgerOffsets(NamedTuple):
-    """How far a table has the file events: the next offset of each partition of their topic."""
+    """The position of a table in the ledger."""
 
+    # Kafka's id of the topic of file events.
     topic_id: str
+    # The next offset that the table does not have yet, by partition of that topic.
     offsets: dict[int, int]
 
     def has(self, partition: int, offset: int) -> bool:

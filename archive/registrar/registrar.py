@@ -30,8 +30,11 @@ _logger = structlog.get_logger(__name__)
 class TableKey(NamedTuple):
     """A table of a topic: each schema version has one."""
 
+    # The table's name without the schema version.
     table: str
+    # The schema version.
     version: int
+    # The time that a file covers: `hour` or `day`.
     bucket: str
 
     @property

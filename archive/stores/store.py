@@ -1,4 +1,4 @@
-"""What the archive needs of a store of files, and how to open one.
+"""The interface of a store of files, and how to open one.
 
 Paths are relative to the store's location and use `/`.
 """

@@ -63,7 +63,9 @@ class IncompatibleError(NotInTableError):
 class Columns(NamedTuple):
     """The columns of a table."""
 
+    # The columns, as Iceberg's JSON has them.
     fields: tuple[Field, ...]
+    # The highest number of a column at any level.
     last_id: int
 
     def as_json(self) -> dict[str, Any]:
@@ -223,4 +225,4 @@ def _numbered(field: pa.Field, number: int, known: Any) -> pa.Field:  # noqa: AN
 
 
 BASE_COLUMNS = NO_COLUMNS.merged(BASE)
-"""What every table has."""
+"""The columns that every table has."""

@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 class CutSettings(NamedTuple):
     """A cut ends at the first of these."""
 
+    # The number of rows.
     rows: int
+    # The bytes of keys and values.
     bytes: int
-    """Of keys and values."""
+    # The seconds since its first message was read.
     seconds: float
-    """Since its first message was read."""
+    # The number of files of a cut, so that a file event is never too large.
     files: int
-    """Files of a cut: so a file event is never too large."""
+    # Whether a message with a schema that the cut does not have yet ends it.
     at_new_schema: bool
-    """A message has a schema that this task has not met."""
 
 
 class CutClock:

@@ -31,10 +31,10 @@ _RFC_3339 = (
 class Times(NamedTuple):
     """The times of rows."""
 
+    # A timestamp (µs, UTC) for each row.
     values: pa.Array
-    """A timestamp (us, UTC) for each row."""
+    # The number of rows that have their Kafka time.
     by_kafka: int
-    """How many rows have the Kafka time because no field has one."""
 
 
 def find_times(rows: pa.RecordBatch, paths: Sequence[str], kafka_ms: pa.Array) -> Times:

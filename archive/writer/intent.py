@@ -25,14 +25,19 @@ FORMAT_VERSION = 1
 
 
 class Intent(NamedTuple):
-    """What a cut is."""
+    """The intent of one cut."""
 
+    # The topic and the share.
     name: ShareName
+    # The number of the cut: 1 for the share's first.
     cut: int
-    """The number of the cut: 1 for the share's first."""
+    # The messages of each partition.
     ranges: tuple[Range, ...]
+    # The definition with which the files are made.
     definition: Definition
+    # The plans of the schemas in the cut.
     schemas: tuple[SchemaPlan, ...]
+    # The files.
     files: tuple[PlannedFile, ...]
 
     @property

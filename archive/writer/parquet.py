@@ -48,7 +48,7 @@ def write_parquet(target: Path, rows: Iterable[tuple[int, pa.RecordBatch]], grou
 
 
 def describe(store: Store, planned: PlannedFile) -> MadeFile:
-    """What a stored file has, by its own footer and its columns of offsets and times."""
+    """Describe a stored file by its own footer and its columns of offsets and times."""
     with store.open(planned.path) as source:
         file = pq.ParquetFile(source)
         found = file.read(columns=list(_OFFSETS))

@@ -17,13 +17,14 @@ FORMAT_VERSION = 1
 class CutPosition(NamedTuple):
     """A committed offset, with the cut that ended there."""
 
+    # The committed offset: the next one to read.
     offset: int
+    # The number of the last cut; 0 before the first.
     cut: int
-    """The number of the last cut; 0 before the first."""
+    # The number of partitions that a share has at most. It never changes: the names of shares follow from it.
     group: int
-    """How many partitions a share has at most, which never changes: the names of shares follow from it."""
+    # The time of the commit, in s since 1970.
     at: float
-    """When it was committed (s since 1970)."""
 
     def stored(self, topic_id: str) -> StoredOffset:
         fields = {

@@ -1,4 +1,4 @@
-"""What a share reports about its cuts."""
+"""The report of a share about its cuts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ if TYPE_CHECKING:
 class CutReport(NamedTuple):
     """The counts of cuts (stream_runtime.exactly_once.report.Part)."""
 
+    # The number of cuts.
     cuts: int = 0
+    # The number of messages that were read.
     messages: int = 0
+    # The number of rows in files.
     rows: int = 0
+    # The number of messages without a value that were ignored.
     tombstones: int = 0
+    # The number of rows that are kept as bytes.
     as_bytes: int = 0
-    """Rows that are kept as bytes."""
+    # The number of rows without a business time.
     by_kafka_time: int = 0
-    """Rows without a business time."""
+    # The number of rows that compaction has removed between two tries.
     missing: int = 0
-    """Rows that compaction has removed between two tries."""
+    # The number of files.
     files: int = 0
+    # The size of the files in bytes.
     bytes: int = 0
-    """Of files."""
+    # The time that the cuts took, in s.
     seconds: float = 0.0
 
     def with_batch(self, made: MadeRows, messages: int) -> CutReport:

@@ -32,29 +32,36 @@ if TYPE_CHECKING:
 class FileKey(NamedTuple):
     """Rows with the same key, of all partitions of a share, are in one file of a cut."""
 
+    # The form of the rows.
     form: FileForm
+    # The id of the schema; None for messages without a schema.
     schema_id: int | None
+    # The schema version of the table.
     version: int
+    # The number of the hour, or day, since 1970 (UTC).
     bucket: int
 
 
 class RowBatch(NamedTuple):
     """Rows of one file, in the order of their offsets."""
 
+    # The key of the file.
     key: FileKey
+    # The rows.
     rows: pa.RecordBatch
 
 
 class MadeRows(NamedTuple):
     """The rows of a batch."""
 
+    # The rows of each file.
     batches: list[RowBatch]
+    # The number of tombstones that were ignored.
     tombstones: int
-    """How many tombstones were ignored."""
+    # The number of rows that have Kafka's time because no field has one.
     by_kafka_time: int
-    """How many rows have Kafka's time because no field has one."""
+    # The number of rows that are kept as bytes.
     as_bytes: int
-    """How many rows are kept as bytes."""
 
 
 class _Batch(NamedTuple):

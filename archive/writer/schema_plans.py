@@ -36,7 +36,7 @@ _ENVELOPE = pa.schema([("_op", pa.string()), ("_row_sequence", pa.int64()), ("_t
 
 
 class Registry(Protocol):
-    """What is asked of the schema registry: cdc_common.clients.registry.confluent.RegistryClient."""
+    """The requests to the schema registry: cdc_common.clients.registry.confluent.RegistryClient."""
 
     def get(self, schema_id: int, /) -> Any:  # noqa: ANN401 - JSON
         """The schema of an id, as JSON. CdcError."""
@@ -46,11 +46,13 @@ class Registry(Protocol):
 class Layout(NamedTuple):
     """The columns of a schema's rows."""
 
+    # The plan of the schema.
     plan: SchemaPlan
+    # The decoder of messages; None for rows of bytes.
     table: Table | None
-    """What reads messages; None for rows of bytes."""
+    # All columns of the rows, as they are stored.
     schema: pa.Schema
-    """All columns of the rows, as they are stored."""
+    # Whether messages are change messages, whose rows also have `_op`, `_row_sequence` and `_ts_us`.
     is_envelope: bool = False
 
 

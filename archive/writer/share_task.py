@@ -54,38 +54,49 @@ class IntentTakenError(Exception):
 
 
 class EventTopic(NamedTuple):
-    """Where file events of a share go."""
+    """The place for the file events of a share."""
 
+    # The name of the topic.
     topic: str
+    # The number of the partition.
     partition: int
 
 
 class ShareSettings(NamedTuple):
-    """How a share is archived."""
+    """The settings of a share."""
 
+    # The consumer group.
     group: str
-    """The consumer group."""
+    # The definition with which new cuts are made.
     definition: Definition
+    # The limits of a cut.
     cut: CutSettings
+    # The number of partitions that a share has at most.
     partitions_per_share: int
+    # The age, in s, of an offset that is committed again.
     refresh_seconds: float
-    """The age of an offset that is committed again."""
+    # The time, in s, that offsets which only markers have moved wait for an event.
     idle_seconds: float
-    """How long offsets that only markers have moved wait for an event."""
+    # Whether compaction may remove messages before a retry reads them.
     is_compacted: bool
-    """Whether compaction may remove messages before a retry reads them."""
 
 
 class ShareParts(NamedTuple):
-    """What a share works with."""
+    """The clients and places that a share works with."""
 
+    # The protocol that commits offsets.
     commits: Commits
+    # The store of the files.
     store: Store
+    # The plans of the topic's schemas.
     plans: SchemaPlans
+    # The place for file events.
     events: EventTopic
+    # Returns the first available offset and the end of partitions.
     bounds: Bounds
+    # The folder on the worker's disk, for this share alone.
     folder: Path
-    """Of the worker's disk, for this share alone."""
+    # The bytes of rows that are held before they go to disk.
     spill_bytes: int
 
 

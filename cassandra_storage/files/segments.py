@@ -45,10 +45,13 @@ MAX_DESCRIPTOR_SIZE = 14 + 0xFFFF + 4
 
 
 class SegmentFile(NamedTuple):
-    """A segment of commit log format `version`, as its file's name says. Segments sort in the order of creation."""
+    """The file of a segment. Segments sort in the order of creation."""
 
+    # The segment's id, from the file's name.
     id: int
+    # The version of the commit log format, from the file's name.
     version: int
+    # The path of the file.
     path: Path
 
     @property

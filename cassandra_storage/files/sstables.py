@@ -48,7 +48,9 @@ _T = TypeVar("_T")
 class SSTableFile(NamedTuple):
     """An SSTable in a directory."""
 
+    # The directory of its files.
     folder: Path
+    # The part of the names that its files have in common.
     descriptor: Descriptor
 
     @property

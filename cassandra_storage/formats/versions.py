@@ -24,6 +24,7 @@ VERSION_50 = 13  # MessagingService.VERSION_50
 class MessagingFormat:
     """The serialization of mutations in one messaging version."""
 
+    # MessagingService's number.
     version: int
     # Local deletion times are unsigned seconds (4 bytes), up to 2106 (CASSANDRA-14227); otherwise signed, and a
     # negative one is invalid.
@@ -39,7 +40,9 @@ class CommitLogFormat:
     mutations.
     """
 
+    # CommitLogDescriptor's number.
     version: int
+    # MessagingService's number for the mutations.
     messaging_version: int
     # A segment is linked into cdc_raw when it is made, and a `_cdc.idx` says how much of it is durable
     # (CASSANDRA-12148); otherwise it is moved there, once it is full and flushed.

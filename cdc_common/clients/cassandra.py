@@ -82,9 +82,13 @@ class LoggedInConnection(Cluster.connection_class):  # type: ignore[misc]  # the
 class Node(NamedTuple):
     """A Cassandra node."""
 
+    # The node's id.
     host_id: UUID
+    # The name of the cluster.
     cluster: str
+    # The name of the datacenter.
     datacenter: str
+    # The version of Cassandra, such as `5.0.8`.
     release: str
 
 
@@ -116,11 +120,11 @@ class CassandraClient:
 
 
 class RawPage(NamedTuple):
-    """Rows of serialized values (None is null), and what `RawReader.page` needs for the page after it; None at the
-    end.
-    """
+    """One page of rows."""
 
+    # The rows, as serialized values; None is null.
     rows: list[list[bytes | None]]
+    # The paging state with which `RawReader.page` reads the next page; None at the end.
     following: bytes | None
 
 

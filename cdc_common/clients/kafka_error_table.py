@@ -42,10 +42,13 @@ class Kind(Enum):
 
 
 class Known(NamedTuple):
-    """An error code. meaning: words that follow a colon. own_fix: what to do, if its kind has no better words."""
+    """An error code."""
 
+    # The kind, which decides what a program does.
     kind: Kind
+    # Words that follow a colon in an error.
     meaning: str
+    # The fix, if that of the kind does not fit.
     own_fix: str = ""
 
     @property

@@ -13,14 +13,15 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The texts are Markdown: plain words, `code` and links relative to docs/reference. Their line breaks are spaces.
+    """Texts in Markdown: plain words, `code` and links relative to docs/reference. Their line breaks are spaces."""
 
-    `meaning`: what the program has found, and what it does now. `cause`: why that happens. `fix`: what to do.
-    """
-
+    # The heading, without the code.
     title: str
+    # The finding of the program, and what the program does now.
     meaning: str
+    # The reasons why that happens.
     cause: str
+    # The steps for the reader.
     fix: str
 
     def lines(self, width: int = WIDTH) -> list[str]:

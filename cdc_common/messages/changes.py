@@ -20,40 +20,48 @@ Cause: TypeAlias = Literal[
 
 
 class Source(NamedTuple):
-    """The origin of a change: its largest write timestamp (µs) and its place in a node's commit log.
+    """The origin of a change."""
 
-    `cause`: "expired_write" is a write that arrived after something in it had expired; the "expiry" follows at once.
-    `incomplete`: a mutation of the row's Cassandra partition is missing, or a snapshot of the table is running, so the
-    row may differ from `SELECT`'s. `snapshot`: a snapshot's row image made the change; then `file` and `position` are
-    the snapshot's and its unit's. A change with the cause "moved" is a row's end in a change topic that the table has
-    left, or its beginning in the next one; `file` is the other topic's name. "resent" is a row that is sent again to a
-    change topic that was deleted and created again.
-    """
-
+    # The largest write timestamp of the change, in µs.
     ts_us: int
+    # The id of the node whose commit log has it, 16 bytes.
     host: bytes
+    # The name of the commit log segment. Of a snapshot: messages.snapshots.file_name. Of "moved": the name of the other
+    # change topic.
     file: str
+    # The offset of the mutation in the segment, in bytes. Of a snapshot: the number of the unit.
     position: int
+    # The reason of the change. "expired_write": a write that arrived after something in it had expired; the "expiry"
+    # follows at once. "moved": a row's end in a change topic that the table has left, or its beginning in the next one.
+    # "resent": a row that is sent again to a change topic that was deleted and created again.
     cause: Cause = "write"
+    # Whether the row may differ from `SELECT`'s: a mutation of its Cassandra partition is missing, or a snapshot of the
+    # table is running.
     incomplete: bool = False
+    # Whether a snapshot's row image made the change.
     snapshot: bool = False
 
 
 class RowChange(NamedTuple):
-    """One change of one visible row; `clustering` is None for the row of a Cassandra partition with only statics.
+    """One change of one visible row."""
 
-    `row_sequence` increases by one with each change of the row. `schema` is the digest of the table schema of the
-    images' columns. `topic`: where it goes; None for the topic that the state names for the schema's table.
-    """
-
+    # The serialized partition key.
     partition_key: bytes
+    # The serialized values of the clustering columns; None for the row of a Cassandra partition with only statics.
     clustering: Clustering | None
+    # The kind of change, as in Debezium.
     op: Op
+    # The row before the change; None if there was none.
     before: RowImage | None
+    # The row after the change; None if there is none.
     after: RowImage | None
+    # A number that increases by one with each change of the row.
     row_sequence: int
+    # The origin of the change.
     source: Source
+    # The digest of the table schema of the images' columns, 16 bytes.
     schema: bytes = b""
+    # The change topic; None for the one that the state names for the schema's table.
     topic: Topic | None = None
 
 

@@ -17,9 +17,11 @@ _NO_HOST = str(UUID(int=0))
 
 
 class ClosingDelete(NamedTuple):
-    """A delete in the Confluent wire format, and its row_sequence."""
+    """The delete of a row."""
 
+    # The message's value, in the Confluent wire format.
     value: bytes
+    # The row_sequence of the delete.
     row_sequence: int
 
 

@@ -46,17 +46,21 @@ class _Column(NamedTuple):
 
 
 class MessageLayout(NamedTuple):
-    """The parts that are the same in all messages of a ChangeEncoder: the wire format's headers, `source` up to `ts_ms`
-    and from `snapshot` to `table` (snapshot_source_table: of a snapshot's changes), and the names of fields by column.
-    is_clustering_nullable: it is null in the row of a partition that has only statics.
-    """
+    """The parts that are the same in all messages of a ChangeEncoder."""
 
+    # The wire format's header of keys.
     key_header: bytes
+    # The wire format's header of values.
     value_header: bytes
+    # The Avro bytes of `source` up to `ts_ms`.
     source_start: bytes
+    # The Avro bytes of `source` from `snapshot` to `table`, for changes from the log.
     source_table: bytes
+    # The Avro bytes of `source` from `snapshot` to `table`, for changes from a snapshot.
     snapshot_source_table: bytes
+    # Whether clustering columns are null in the row of a Cassandra partition with only statics.
     is_clustering_nullable: bool
+    # The names of the Avro fields, by column.
     names: dict[str, str]
 
 

@@ -60,41 +60,44 @@ _VERSIONS: dict[Kind, int] = {kind: version for version, kinds in _KINDS_BY_VERS
 
 @dataclass(frozen=True, slots=True)
 class RawMessage:
-    """The content of a raw message.
+    """The content of a raw message."""
 
-    kind: row, static, partition_deletion or range_deletion: `update` is a PartitionUpdate with that one element, in
-        Cassandra's serialization of `messaging_version`. gap: a quarantined mutation; `update` is what is known of it.
-        The messages of its replay have the same host, segment and position. A gap with an empty `file` resolves the
-        gap whose place_id is `update` (decision 0013). A gap with an empty key is a gap of every Cassandra
-        partition. heartbeat: `update` is empty; the message says nothing about rows. snapshot_row and so on: the same
-        as without `snapshot_`, from an SSTable. snapshot_begin, snapshot_end: `update` is messages.snapshots'.
-        truncate, truncated, drop: nothing is left of what the host's log had of the table up to segment and position.
-        After truncated or drop comes all that it has after that place; what comes before does not count. reset,
-        reset_end: `update` is cdc_common.messages.repairs'.
-    table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_common.messages.tables.digest).
-    truncation_epoch: when the host last truncated the table (`truncated_at` in system.local, ms), as far as the
-        publisher has sent it; 0 if never. Of a snapshot: before its files were taken. Of the truncation kinds: its own.
-    segment, position, index: the CommitLogPosition of the mutation and the place in it; `file` is the segment's name.
-        Of a snapshot: when its host began to send (µs), the number of the unit and the place in it; `file` is
-        messages.snapshots.file_name, or messages.repairs.file_name for what is sent for a repair. The messages
-        of one unit are folded as one mutation.
-    published_up_to_segment, published_up_to_position: Kafka has acknowledged the host's log up to there (heartbeats;
-        0 in other messages). clock: the host's time in µs when the message was made.
-    """
-
+    # The kind of message. row, static, partition_deletion, range_deletion: one element of a mutation. gap: a
+    # quarantined mutation. The messages of its replay have the same host, segment and position. A gap with an empty key
+    # is a gap of every Cassandra partition. heartbeat: it says nothing about rows. snapshot_row and so on: the same as
+    # without `snapshot_`, from an SSTable. truncate, truncated, drop: nothing is left of what the host's log had of the
+    # table up to segment and position. After truncated or drop comes all that the log has after that position; what
+    # comes before does not count.
     kind: Kind
+    # The data. Of an element: a PartitionUpdate with that one element, in Cassandra's serialization. Of a gap: what is
+    # known of the mutation, or, if `file` is empty, the place_id of the gap that this one resolves (decision 0013). Of
+    # snapshot_begin and snapshot_end: messages.snapshots'. Of reset and reset_end: messages.repairs'. Of others: empty.
     update: bytes
+    # The version of Cassandra's serialization in `update`.
     messaging_version: int
+    # The table's UUID, 16 bytes.
     table_id: bytes
+    # The digest of the table's schema, 16 bytes (cdc_common.messages.tables.digest).
     schema_digest: bytes
+    # The time at which the host last truncated the table (`truncated_at` in system.local, in ms), as far as the
+    # publisher has sent it; 0 if never. Of a snapshot: before its files were taken. Of the truncation kinds: their own.
     truncation_epoch: int
+    # The host's UUID, 16 bytes.
     host_id: bytes
+    # The id of the mutation's commit log segment. Of a snapshot: the time at which its host began to send, in µs.
     segment: int
+    # The segment's name. Of a snapshot: messages.snapshots.file_name. Of a repair: messages.repairs.file_name.
     file: str
+    # The offset of the mutation in the segment, in bytes. Of a snapshot: the number of the unit. The messages of one
+    # unit are folded as one mutation.
     position: int
+    # The number of the message in the mutation or the unit.
     index: int
+    # The id of the segment up to which Kafka has acknowledged the host's log; 0 except in heartbeats.
     published_up_to_segment: int = 0
+    # The offset in that segment, in bytes; 0 except in heartbeats.
     published_up_to_position: int = 0
+    # The host's time when the message was made, in µs.
     clock: int = 0
 
 

@@ -20,19 +20,20 @@ _PREFIX = "repair-"
 
 
 class RepairStep(NamedTuple):
-    """A host begins to send its images of a Cassandra partition, or ends.
+    """A host begins to send its images of a Cassandra partition, or ends."""
 
-    hosts: the ids (16 bytes) of all hosts that the repair expects, this one among them. until_ms: after this time (of
-    the brokers) the repair changes nothing. flushed_to: of an end, the place in the host's log (segment, position) up
-    to which the images have all that it wrote. replicas: of an end, how many nodes of the datacenter have the Cassandra
-    partition, as the host saw it when its images were taken; 0 if the host is none of them and sends no images.
-    """
-
+    # The id of the repair.
     repair: UUID
+    # The ids (16 bytes) of all hosts that the repair expects, this one among them.
     hosts: tuple[bytes, ...]
+    # The time of the brokers, in ms, after which the repair changes nothing.
     until_ms: int
+    # How far the host is.
     state: HostState = "running"
+    # Of an end, the position in the host's log (segment, position) up to which the images have all that it wrote.
     flushed_to: tuple[int, int] = (0, 0)
+    # Of an end, the number of nodes of the datacenter that have the Cassandra partition, as the host saw it when its
+    # images were taken; 0 if the host is none of them and sends no images.
     replicas: int = 0
 
 

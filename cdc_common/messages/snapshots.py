@@ -17,13 +17,13 @@ HOST_STATES: tuple[HostState, ...] = ("running", "given_up", "ended")  # a later
 
 
 class SnapshotStep(NamedTuple):
-    """A host begins or ends its part of a snapshot.
+    """A host begins or ends its part of a snapshot."""
 
-    hosts: the ids (16 bytes) of all hosts that the snapshot expects, this one among them.
-    """
-
+    # The id of the snapshot.
     snapshot: UUID
+    # The ids (16 bytes) of all hosts that the snapshot expects, this one among them.
     hosts: tuple[bytes, ...]
+    # How far the host is.
     state: HostState = "running"
 
 

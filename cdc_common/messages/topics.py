@@ -15,9 +15,11 @@ MAX_TOPIC_LENGTH = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGT
 
 
 class Topic(NamedTuple):
-    """A topic that changes are sent to, with its number of partitions."""
+    """A topic that changes are sent to."""
 
+    # The name of the topic.
     name: str
+    # The number of its partitions.
     partitions: int
 
 
@@ -54,13 +56,15 @@ def watermarks_topic(prefix: str) -> str:
 
 
 class TopicCollision(NamedTuple):
-    """Two topics whose names Kafka does not distinguish, and the owner of each (`keyspace.table`, `schemas` or
-    `watermarks`).
-    """
+    """Two topics whose names Kafka does not distinguish."""
 
+    # The owner of the first: `keyspace.table`, `schemas` or `watermarks`.
     owner: str
+    # The name of the first.
     topic: str
+    # The owner of the second.
     other_owner: str
+    # The name of the second.
     other_topic: str
 
 

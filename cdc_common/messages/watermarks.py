@@ -29,25 +29,26 @@ _ID_SIZE = 16
 
 
 class TableWatermark(NamedTuple):
-    """A table's newest schema at its publisher, and the time (µs of the node's clock) up to which all raw partitions
-    have what its log has of the table.
-    """
+    """How far a host's log of one table is published."""
 
+    # The digest of the table's newest schema at its publisher, 16 bytes.
     digest: bytes
+    # The time of the node's clock, in µs, up to which all raw partitions have the table's part of the log.
     clock: int
 
 
 class Watermark(NamedTuple):
-    """How far a host's log is published. host_id, the keys of `tables`, which are table ids, and digests have 16 bytes.
+    """How far a host's log is published."""
 
-    clock: Kafka has acknowledged all data that was durable at this time of the node's clock, in µs. segment, position:
-    it has acknowledged the log up to there.
-    """
-
+    # The host's id, 16 bytes.
     host_id: bytes
+    # Kafka has acknowledged all data that was durable at this time of the node's clock, in µs.
     clock: int
+    # The id of the segment up to which Kafka has acknowledged the log.
     segment: int
+    # The offset in that segment, in bytes.
     position: int
+    # The watermarks of tables, by their ids of 16 bytes.
     tables: Mapping[bytes, TableWatermark]
 
 

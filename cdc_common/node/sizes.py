@@ -25,10 +25,13 @@ _COMMITLOG_SEGMENT_SIZE = ("commitlog_segment_size", "commitlog_segment_size_in_
 
 
 class NodeSizes(NamedTuple):
-    """Sizes in bytes. `is_default`: neither the node nor the settings say how much cdc_raw may hold."""
+    """The sizes of a node's commit log."""
 
+    # The bytes that cdc_raw may hold.
     cdc_total: int
+    # The bytes of one segment.
     segment: int
+    # Whether neither the node nor the settings say how much cdc_raw may hold.
     is_default: bool
 
 

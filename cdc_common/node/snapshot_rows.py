@@ -26,24 +26,32 @@ _REPAIR = "repair"
 
 
 class Part(NamedTuple):
-    """One host's part of a snapshot, as its row has it. `portion`: what it sends of the table, as text.
-    `requested_at`: µs.
-    """
+    """One host's part of a snapshot, as its row has it."""
 
+    # The id of the snapshot.
     snapshot: UUID
+    # The id of the host.
     host_id: UUID
+    # The id of the table.
     table_id: UUID
+    # The name of the table.
     table_name: str
+    # The ids of all hosts that take part.
     hosts: tuple[UUID, ...]
+    # The part of the table that is sent, as text.
     portion: str
+    # How far the host is.
     state: str
+    # The time of the request, in µs.
     requested_at: int
 
 
 class RepairRequest(NamedTuple):
-    """The `portion` of a repair. until_ms: it changes nothing after that time. keys: of the Cassandra partitions."""
+    """The `portion` of a repair."""
 
+    # The time, in ms, after which the repair changes nothing.
     until_ms: int
+    # The keys of the Cassandra partitions.
     keys: tuple[bytes, ...]
 
     def __str__(self) -> str:

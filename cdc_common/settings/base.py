@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 
 class Conflict(NamedTuple):
-    """A setting `table.key` that is valid by itself and has no effect beside others: why, and how to fix it."""
+    """A setting that is valid by itself and has no effect beside others."""
 
+    # The setting, as `table.key`.
     name: str
+    # Why it has no effect.
     why: str
+    # The fix for the user.
     fix: str
 
 

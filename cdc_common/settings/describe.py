@@ -44,13 +44,19 @@ _BOUNDS: tuple[tuple[type, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of one table; `name` is `table.key`, `default` as the class has it (a secret is never shown)."""
+    """One key of one table."""
 
+    # The name of the table.
     table: str
+    # The name of the key.
     key: str
+    # The type, as the documentation shows it.
     type_text: str
+    # The default as the class has it. That of a secret is never shown.
     default: object
+    # The meaning, from the key's `Field`.
     description: str
+    # Whether its value is never shown.
     secret: bool
 
     @property

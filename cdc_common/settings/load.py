@@ -39,10 +39,13 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All tables (all_tables), the origin of each value by its name `table.key`, and the file they came from."""
+    """The settings that were read."""
 
+    # All tables (all_tables).
     settings: Any
+    # The origin of each value, by its name `table.key`.
     origins: dict[str, str]
+    # The path of cdc.toml; None if none was read.
     file: Path | None
 
     def of(self, kind: type[S]) -> S:

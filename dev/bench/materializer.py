@@ -50,13 +50,19 @@ LEAST_SECONDS = 0.05  # of CPU, that threads must have used to be shown
 
 
 class Run(NamedTuple):
-    """The raw messages of one load, the Kafka that they are sent to, where files go, and on what Spark."""
+    """One load of the benchmark, and the servers for it."""
 
+    # The broker that the raw messages are sent to.
     kafka: KafkaBroker
+    # The folder for the files of the job.
     folder: Path
+    # The load.
     load: Load
+    # The keys and values of the raw messages.
     messages: list[tuple[bytes, bytes]]
+    # The Spark master's URL.
     master: str = MASTER
+    # The number of raw partitions.
     partitions: int = PARTITIONS
 
 

@@ -33,15 +33,18 @@ _STYLE = Style(
 
 
 class Plot(NamedTuple):
-    """A chart of a benchmark's results: some of the figures, a group of bars for each, a colour for each row.
+    """A chart of some figures of a benchmark's results."""
 
-    by_row: a group for each row instead, and a colour for each figure.
-    """
-
+    # The name of the benchmark, which its file of results has.
     benchmark: str
+    # The name of the picture's file, without `.svg`.
     name: str
+    # The heading of the chart.
     title: str
+    # The figures, each with its words in the chart.
     figures: dict[str, str]
+    # Whether rows are the groups of bars and figures the colours; otherwise figures are the groups and rows the
+    # colours.
     by_row: bool = False
 
 

@@ -18,9 +18,11 @@ MB = 1_000_000
 
 
 class Usage(NamedTuple):
-    """cpu_seconds: user and system time of all processes. peak_bytes: the largest sum of their PSS."""
+    """The use of CPU and memory of some processes."""
 
+    # The user and system time of all processes, in s.
     cpu_seconds: float
+    # The largest sum of their PSS, in bytes.
     peak_bytes: int
 
 

@@ -42,18 +42,24 @@ POLL_SECONDS = 0.2
 
 
 class Servers(NamedTuple):
-    """Needed by readers: the node, whose schema they read, Kafka, the registry, and a folder for their files."""
+    """The servers that readers need."""
 
+    # The node whose schema they read.
     node: CassandraNode
+    # The broker that they send to.
     kafka: KafkaBroker
+    # The schema registry.
     registry: Program
+    # The folder for their files.
     folder: Path
 
 
 class Load(NamedTuple):
-    """Segments, and the number of mutations in them."""
+    """The segments that each reader gets."""
 
+    # The folder with the segments.
     folder: Path
+    # The number of mutations in them.
     mutations: int
 
 

@@ -44,10 +44,13 @@ MB = 1_000_000
 
 
 class Sample(NamedTuple):
-    """Resident bytes of the publisher, and messages that it has sent."""
+    """The state of the publisher at one time."""
 
+    # Its resident memory, in bytes.
     memory: int
+    # The number of messages that it has sent.
     messages: int
+    # The number of messages that Kafka has not acknowledged yet.
     in_flight: int
 
 
@@ -150,15 +153,19 @@ class Feeder:
 
 
 class Measured(NamedTuple):
-    """Bytes: when it was ready, after the first twentieth, before Kafka was stopped, the most while it was, after all;
-    and the most ever.
-    """
+    """The memory of the publisher, in bytes."""
 
+    # When it was ready.
     ready: int
+    # After the first twentieth of the mutations.
     warm: int
+    # Before Kafka was stopped.
     before: int
+    # The most while Kafka was stopped.
     away: int
+    # After all mutations.
     after: int
+    # The most ever.
     most: int
 
 

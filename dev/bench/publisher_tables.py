@@ -43,10 +43,13 @@ MB = 1e6
 
 
 class Used(NamedTuple):
-    """The use of a process so far: CPU seconds; bytes now; open files now."""
+    """The use of a process."""
 
+    # The CPU time so far, in s.
     cpu: float
+    # The resident memory now, in bytes.
     memory: int
+    # The number of files that are open now.
     files: int
 
 

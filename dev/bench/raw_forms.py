@@ -51,6 +51,9 @@ EPOCH = 1_763_000_000
 
 
 class Case(NamedTuple):
+    """A table and its mutations."""
+
+    # The number of the table's regular columns.
     columns: int
     written: int  # columns that each row has, drawn for each
     batch: int  # rows of a mutation

@@ -66,10 +66,13 @@ MIXED = TableMetadata(
 
 @dataclass(frozen=True)
 class Load:
-    """A table, and a function that makes so many writes to it."""
+    """A load of one table."""
 
+    # The name of the load.
     name: str
+    # The table.
     table: TableMetadata
+    # Makes so many writes to the table.
     writes: Callable[[random.Random, int], Iterator[Write]]
 
     @property

@@ -29,34 +29,46 @@ WARM_UP = 20  # requests
 
 
 class Request(NamedTuple):
+    """A request over HTTP."""
+
+    # The HTTP method.
     method: str
+    # The path, after the service's URL.
     path: str
+    # The JSON body; None for a request without one.
     body: str | None
 
 
 class Service(NamedTuple):
-    """A running registry: `url` is where Confluent's API begins, `schemas` how many it has."""
+    """A running registry."""
 
+    # The URL at which Confluent's API begins.
     url: str
+    # The id of its process.
     process_id: int
+    # The number of schemas that it has.
     schemas: int
 
 
 class Load(NamedTuple):
-    """A load: this many clients at once, for this many seconds."""
+    """Clients that ask at the same time."""
 
+    # The number of clients.
     clients: int
+    # The duration, in s.
     seconds: float
 
 
 class Measured(NamedTuple):
-    """`seconds`: the time of each request, in order; `rate`: requests a second of all clients; `cpu`: seconds of the
-    service for each request; `cores`: how many cores it used.
-    """
+    """The figures of one load."""
 
+    # The time of each request, in s, in rising order.
     seconds: list[float]
+    # The number of requests per second of all clients.
     rate: float
+    # The CPU seconds of the service for each request.
     cpu: float
+    # The number of cores that the service used.
     cores: float
 
 

@@ -52,8 +52,11 @@ OURS = Path(__file__).resolve().parents[2]
 class Place(NamedTuple):
     """A checkpoint location, and the processes that serve it."""
 
+    # The name in the results.
     name: str
+    # The path or URL of the location.
     location: str
+    # The processes whose CPU counts as the location's.
     servers: tuple[psutil.Process, ...] = ()
 
 

@@ -29,17 +29,17 @@ DRIVER_CORES = 1.0  # what the driver does between batches runs on one thread
 
 
 class Costs(NamedTuple):
-    """The resources that a job needs.
+    """The resources that a job needs."""
 
-    worker, kafka: CPU seconds for a row, of a worker with its executor, and of Kafka.
-    busy: the share of its core that a worker uses under a backlog.
-    driver, driver_per_worker: cores of the driver's process and its JVM, for itself and for each worker.
-    """
-
+    # The CPU seconds that a worker with its executor needs for a row.
     worker: float
+    # The CPU seconds that Kafka needs for a row.
     kafka: float
+    # The share of its core that a worker uses under a backlog.
     busy: float
+    # The cores that the driver's process and its JVM need without workers.
     driver: float
+    # The cores that they need for each worker.
     driver_per_worker: float
 
 

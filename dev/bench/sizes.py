@@ -68,12 +68,17 @@ Key = tuple[bytes, int]  # of a row
 
 
 class Sizes(NamedTuple):
-    """Bytes of so many writes; those `stored` are what Kafka's log segments hold."""
+    """The bytes of some writes."""
 
+    # The bytes in the commit log.
     logged: int = 0
+    # The bytes of the raw messages.
     raw: int = 0
+    # The bytes of Kafka's log segments of the raw messages.
     raw_stored: int = 0
+    # The bytes of the change messages.
     changes: int = 0
+    # The bytes of Kafka's log segments of the change messages.
     changes_stored: int = 0
 
     def plus(self, other: Sizes) -> Sizes:

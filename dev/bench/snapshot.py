@@ -50,13 +50,19 @@ _INSERT = "INSERT INTO bench.{} (id, at, kind, amount, note, price, code, source
 
 
 class Step(NamedTuple):
-    """A measured process (dev.bench.snapshot_step). `data`: a data directory. `most`: rows it reads, 0 for all."""
+    """A measured process (dev.bench.snapshot_step)."""
 
+    # The name of the step.
     name: str
+    # The name of the table.
     table: str
+    # The path of the node's data directory.
     data: str
+    # The number of rows that it reads at most; 0 for all.
     most: int
+    # Kafka's bootstrap servers.
     bootstrap: str
+    # The topic that it sends to.
     topic: str
 
 

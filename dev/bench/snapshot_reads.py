@@ -68,12 +68,17 @@ STEADY = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`node` and `publisher`: whose CPU counts."""
+    """The programs and the load that are measured."""
 
+    # The client that reads.
     client: CqlClient
+    # The partition keys to read.
     keys: Sequence[uuid.UUID]
+    # The node, whose CPU counts.
     node: CassandraNode
+    # The publisher, whose CPU counts.
     publisher: Program
+    # The number of reads per second.
     rate: int
 
 

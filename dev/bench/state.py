@@ -66,9 +66,11 @@ _MARK = b"\xaa" * VALUE_BYTES
 
 
 class Case(NamedTuple):
-    """A state of so many rows, `width` of them in each Cassandra partition."""
+    """The size of a state."""
 
+    # The number of rows.
     rows: int
+    # The number of rows in each Cassandra partition.
     width: int
 
     def key(self, row: int) -> tuple[int, int]:
@@ -78,9 +80,13 @@ class Case(NamedTuple):
 class Ratio(NamedTuple):
     """A limit of one case's cost, as a multiple of another case's."""
 
+    # Words for the report.
     what: str
+    # The case that is limited.
     case: Case
+    # The case to compare with.
     base: Case
+    # The largest allowed cost, as a multiple of the base's.
     bound: float
 
 

@@ -51,22 +51,32 @@ TRANSACTIONS = 20  # of a turn
 
 
 class Turn(NamedTuple):
-    """The work of a process: from `position` on, so many transactions of so many rows, a snapshot every so often."""
+    """The work of a process."""
 
+    # The position at which it begins; None for the first turn.
     position: Position | None
+    # The number of transactions.
     transactions: int
+    # The number of rows in each transaction.
     rows: int
+    # Whether it fills the state with new rows; otherwise it updates rows at random.
     is_fill: bool
+    # The number of transactions from one snapshot to the next.
     snapshot_every: int
 
 
 class Cost(NamedTuple):
-    """The cost of a turn. `read`, `written`: bytes by folder of the location. `restore_ms`: time to the first fold."""
+    """The cost of a turn."""
 
+    # The position at its end.
     position: Position
+    # The bytes that were read, by folder of the location.
     read: Counter[str]
+    # The bytes that were written, by folder of the location.
     written: Counter[str]
+    # The time to the first fold, in ms.
     restore_ms: float
+    # The time of the whole turn, in s.
     seconds: float
 
 

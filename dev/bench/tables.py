@@ -55,10 +55,13 @@ TOPICS_AT_ONCE = 100
 
 
 class Load(NamedTuple):
-    """Tables, how many of them are active, and how many writes a second these get together."""
+    """The tables of a run, and the writes to them."""
 
+    # The number of tables.
     tables: int
+    # The number of tables that are written to.
     active: int
+    # The number of writes per second to all active tables together.
     rate: float
 
     def writer(self, table: int) -> TableWriter:

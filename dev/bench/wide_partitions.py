@@ -65,7 +65,9 @@ WHOLE = (ClusteringBound(Kind.INCL_START_BOUND, ()), ClusteringBound(Kind.INCL_E
 class Done(NamedTuple):
     """The result of folding some records."""
 
+    # The number of chunks.
     chunks: int
+    # The number of changes.
     changes: int
     largest: int  # changes of one chunk
 

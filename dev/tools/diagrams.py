@@ -51,20 +51,31 @@ LANE, STEP, TOP, MARGIN = 245, 46, 62, 20
 
 
 class Point(NamedTuple):
+    """A point of the picture."""
+
+    # The distance from the left edge, in px.
     x: float
+    # The distance from the top edge, in px.
     y: float
 
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle with a title and lines of text; px from the top left corner."""
+    """A rectangle with a title and lines of text."""
 
+    # The distance of its left side from the left edge, in px.
     x: float
+    # The distance of its top from the top edge, in px.
     y: float
+    # The width in px.
     width: float
+    # The height in px.
     height: float
+    # The class of its style.
     kind: str
+    # The title.
     title: str
+    # The lines below the title.
     text: tuple[str, ...]
 
     @classmethod

@@ -50,11 +50,15 @@ FILES = {"schematizer": ("schematizer.model.migrations", "schematizer.watson")}
 
 
 class Project(NamedTuple):
-    """Parts of pyproject.toml: `entries` has MODULE:FUNCTION by the program's name, `tools` what building needs."""
+    """Parts of pyproject.toml."""
 
+    # The name of the distribution.
     name: str
+    # The version.
     version: str
+    # MODULE:FUNCTION, by the program's name.
     entries: dict[str, str]
+    # The requirements of building.
     tools: list[str]
 
 

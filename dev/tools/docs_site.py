@@ -36,10 +36,13 @@ ERROR = re.compile(r"^(?=## (CDC-\d+) )", re.MULTILINE)
 
 
 class Section(NamedTuple):
-    """A part of the menu: the pages of a folder ("" for docs/ itself). Those in `first` come first, in this order."""
+    """A part of the menu: the pages of a folder."""
 
+    # The heading.
     caption: str
+    # The folder in docs/; "" for docs/ itself.
     folder: str
+    # The names of the pages that come first, in this order.
     first: tuple[str, ...] = ()
 
 

@@ -20,21 +20,25 @@ if TYPE_CHECKING:
 
 
 class Choice(NamedTuple):
-    """One program: its name, the module that runs, its cost on two cores, and what it does.
+    """One program."""
 
-    variables: the environment variables (make passes them on) that become flags. A flag that ends in "=1" stands alone.
-    arguments: what the module always gets. environment: (variable of the program, variable given by the user, default).
-    extra: an extra of this distribution whose requirements are installed first, and a module that shows whether they
-    are there.
-    """
-
+    # The name by which it is chosen.
     name: str
+    # The module that runs.
     module: str
+    # The time that it takes on two cores, in words.
     minutes: str
+    # What it does, in words.
     what: str
+    # The environment variables that become flags, each with its flag. Make passes them on. A flag that ends in "=1"
+    # stands alone.
     variables: tuple[tuple[str, str], ...] = ()
+    # The arguments that the module always gets.
     arguments: tuple[str, ...] = ()
+    # (variable of the program, variable given by the user, default).
     environment: tuple[tuple[str, str, str], ...] = ()
+    # An extra of this distribution whose requirements are installed first, and a module that shows whether they are
+    # there; None for no extra.
     extra: tuple[str, str] | None = None
 
 

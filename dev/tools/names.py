@@ -33,7 +33,9 @@ class NameList:
     folders: tuple[str, ...]
     # Words that name nothing, as a variable or an argument.
     variables: Mapping[str, str]
+    # Class names to avoid.
     classes: Mapping[str, str]
+    # Function names to avoid.
     functions: Mapping[str, str]
     # First words of docstrings.
     docstrings: Mapping[str, str]

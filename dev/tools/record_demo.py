@@ -46,11 +46,15 @@ COMMANDS = (
 
 @dataclass
 class Terminal:
-    """A program in a pseudo-terminal, and what it has printed since `clear`."""
+    """A program in a pseudo-terminal."""
 
+    # The command, as shown.
     title: str
+    # The height in lines.
     rows: int
+    # The file descriptor of the pseudo-terminal.
     file: int
+    # The output: the second of the recording, and the text.
     events: list[tuple[float, str]] = field(default_factory=list)
 
     @classmethod

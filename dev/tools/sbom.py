@@ -38,14 +38,17 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 class LockedPackage(NamedTuple):
-    """A Python package as the lock pins it: its canonical name, the SHA-256 of each of its files, and for which systems
-    and Pythons; some have another version for older ones.
-    """
+    """A Python package as the lock pins it. Some have another version for older systems and Pythons."""
 
+    # Its canonical name.
     name: str
+    # Its version.
     version: str
+    # The SHA-256 of each of its files.
     sha256: tuple[str, ...]
+    # The systems and Pythons that it is for; "" for all.
     marker: str
+    # Whether it is for this system and this Python.
     is_for_this: bool
 
 

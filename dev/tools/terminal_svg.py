@@ -49,29 +49,40 @@ text { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation M
 
 
 class Event(NamedTuple):
-    """`seconds` since the recording began; `pane`: which terminal wrote `data`."""
+    """Output of a terminal."""
 
+    # The seconds since the recording began.
     seconds: float
+    # The number of the terminal.
     pane: int
+    # The text with its control sequences.
     data: str
 
 
 class Cast(NamedTuple):
-    """A recording: the terminal's size in characters, its title, and what was written at which second."""
+    """The recording of one terminal."""
 
+    # The width in characters.
     columns: int
+    # The height in lines.
     rows: int
+    # The title.
     title: str
+    # The output: the second of the recording, and the text.
     events: list[tuple[float, str]]
 
 
 @dataclass
 class Line:
-    """A line of a screen, from one second to another; `row` counts over all panes."""
+    """A line of a screen for as long as it is shown."""
 
+    # The number of the line. It counts over all panes.
     row: int
+    # The SVG elements of the text.
     spans: str
+    # The second at which it appears.
     start: float
+    # The second at which it goes away.
     end: float = field(default=0.0)
 
 

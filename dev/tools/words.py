@@ -31,22 +31,28 @@ WORD = re.compile(r"[A-Za-z]{2,}(?![\w(=\[/])")
 
 
 class Rule(NamedTuple):
-    """One entry of words.toml: what it finds, what to write, in which surroundings the words are fine, and the only
-    kind of files (`md`) that it is for.
-    """
+    """One entry of words.toml."""
 
+    # The words to find.
     find: re.Pattern[str]
+    # The words to write.
     write: str
+    # The surroundings in which the words are fine.
     unless: tuple[re.Pattern[str], ...]
+    # The only kind of files (`md`) that it is for; None for all kinds.
     only: str | None
 
 
 class Finding(NamedTuple):
-    """Avoided words at a line (from 1) of a file."""
+    """Words to avoid in a file."""
 
+    # The path of the file.
     path: str
+    # The number of the line, from 1.
     line: int
+    # The words that were found.
     words: str
+    # The words to write.
     write: str
 
     def __str__(self) -> str:
@@ -55,9 +61,11 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class WordList:
-    """The rules, and the paths that are not checked. A path that ends in a slash is a folder."""
+    """The word list."""
 
+    # The rules.
     rules: tuple[Rule, ...]
+    # The paths that are not checked. A path that ends in a slash is a folder.
     exclude: tuple[str, ...]
 
     @classmethod

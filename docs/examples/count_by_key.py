@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Counted(NamedTuple):
-    """What a chunk of messages gives."""
+    """The result of a chunk of messages."""
 
     writes: dict[bytes, bytes | None]
     """The new counts, which go into the state."""

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`--from` or `--to`: a mutation's position, in every segment or in the one of that id."""
+    """`--from` or `--to`: a position in one segment or in every segment."""
 
+    # The mutation's position, an offset in bytes.
     position: int
+    # The id of the segment; None for every segment.
     segment_id: int | None = None
 
     def position_in(self, segment: SegmentFile) -> CommitLogPosition:
@@ -39,7 +41,9 @@ class Filter:
     tables: frozenset[str] = frozenset()
     # as key_text, or 0x and bytes; None for all
     key: str | None = None
+    # The first position to show; None shows from the beginning.
     from_: Bound | None = None
+    # The last position to show; None shows up to the end.
     to: Bound | None = None
 
     def includes_position(self, segment: SegmentFile, position: int) -> bool:

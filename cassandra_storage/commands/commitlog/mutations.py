@@ -21,30 +21,38 @@ if TYPE_CHECKING:
 
 
 class SizedUpdate(NamedTuple):
-    """An update and its size in the mutation, in bytes."""
+    """An update and its size."""
 
+    # The update.
     update: PartitionUpdate
+    # The bytes that it takes in the mutation.
     size: int
 
 
 class Decoded(NamedTuple):
     """A decoded mutation."""
 
+    # The entry that holds the mutation.
     entry: CommitLogEntry
+    # Its updates, one of each Cassandra partition that it writes to.
     updates: list[SizedUpdate]
 
 
 class Undecoded(NamedTuple):
     """A mutation with an unknown schema. Rows have no size field, so no part of it can be decoded."""
 
+    # The entry that holds the mutation.
     entry: CommitLogEntry
+    # The unknown table or column.
     error: UnknownTableError | UnknownColumnError
 
 
 class Damaged(NamedTuple):
-    """Bytes that should be an entry or a mutation, but are not; `position` is an offset in the segment."""
+    """Bytes that should be an entry or a mutation, but are not."""
 
+    # Their offset in the segment, in bytes.
     position: int
+    # The first thing about them that is wrong.
     reason: str
 
 

@@ -31,8 +31,11 @@ _LARGEST_DESCRIPTOR = 14 + 0xFFFF + 4
 class SegmentFile(NamedTuple):
     """A segment's file."""
 
+    # The segment's id, from the file's name.
     id: int
+    # The version of the commit log format, from the file's name.
     version: int
+    # The path of the file.
     path: Path
     # It is the newest segment with content in its directory, and may still be written to. As in a replay by Cassandra,
     # only this one may have a torn end. (Cassandra creates the next one ahead.)

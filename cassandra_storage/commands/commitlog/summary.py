@@ -35,16 +35,21 @@ class TableSummary:
 
 @dataclass(slots=True)
 class SegmentSummary:
-    """The content of one segment. Write timestamps are in µs, None if there is none."""
+    """The content of one segment."""
 
+    # The number of mutations.
     entries: int = 0
     # number of mutations that could not be decoded without a schema
     unknown: int = 0
     # by name, or by id if the schema is unknown
     tables: dict[str, TableSummary] = field(default_factory=dict)
+    # The smallest write timestamp, in µs; None if no update has one.
     min_timestamp: int | None = None
+    # The largest write timestamp, in µs; None if no update has one.
     max_timestamp: int | None = None
+    # The first damaged parts.
     problems: list[Damaged] = field(default_factory=list)
+    # The number of damaged parts after those.
     more_problems: int = 0
 
     def add(self, event: Decoded | Undecoded | Damaged) -> None:

@@ -29,8 +29,9 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The partitions to show. `key`: as key_text, or 0x and bytes; None for all."""
+    """The partitions to show."""
 
+    # The partition key as key_text, or 0x and bytes; None for all partitions.
     key: str | None = None
 
     def includes(self, table: TableMetadata, key: bytes) -> bool:

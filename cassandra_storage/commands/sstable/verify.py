@@ -23,8 +23,11 @@ _MURMUR3 = "org.apache.cassandra.dht.Murmur3Partitioner"
 class Checked:
     """Counts of what was read."""
 
+    # The number of Cassandra partitions.
     partitions: int = 0
+    # The number of rows. Static rows do not count.
     rows: int = 0
+    # The number of range tombstone markers.
     markers: int = 0
 
 

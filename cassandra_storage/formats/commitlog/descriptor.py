@@ -20,13 +20,19 @@ _DESCRIPTOR_START = struct.Struct(">iqH")
 
 
 class CommitLogDescriptor(NamedTuple):
-    """CommitLogDescriptor; `size` is the bytes it takes, `compression` the class name of an ICompressor."""
+    """CommitLogDescriptor: the beginning of a segment."""
 
+    # The version of the commit log format.
     version: int
+    # The segment's id.
     id: int
+    # The version of the mutations' serialization.
     messaging_version: int
+    # The bytes that the descriptor takes.
     size: int
+    # The class name of an ICompressor; None if sections are not compressed.
     compression: str | None = None
+    # The parameters of the encryption; None if sections are not encrypted.
     encryption: EncryptionParameters | None = None
 
 

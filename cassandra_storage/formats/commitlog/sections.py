@@ -23,10 +23,13 @@ _COMPRESSOR_OF_ENCRYPTED = "LZ4Compressor"  # EncryptionContext knows no other
 
 
 class EncryptionParameters(NamedTuple):
-    """EncryptionContext, as a segment's descriptor holds it: a Java transformation, the key's alias, the IV."""
+    """EncryptionContext, as a segment's descriptor holds it."""
 
+    # A Java transformation, such as `AES/CBC/PKCS5Padding`.
     cipher: str
+    # The name of the key in the keystore.
     key_alias: str
+    # The initialization vector.
     iv: bytes
 
 

@@ -39,23 +39,31 @@ MAX_SEGMENT_SIZE = 128 << 20  # four times commitlog_segment_size by default
 class CommitLogPosition(NamedTuple):
     """CommitLogPosition: an offset in a segment; ordered by segment, then offset."""
 
+    # The id of the segment.
     segment_id: int
+    # The offset in the segment, in bytes.
     position: int
 
 
 class CommitLogEntry(NamedTuple):
-    """One mutation. `end_position` is what Cassandra calls the mutation's position, and where to resume after it."""
+    """One mutation."""
 
+    # The offset at which its entry begins.
     position: int
+    # The offset after its entry. Cassandra calls it the mutation's position. Reading resumes there.
     end_position: int
+    # The serialized mutation.
     mutation: bytes
 
 
 class CorruptEntry(NamedTuple):
     """Bytes that hold no readable entry."""
 
+    # The offset at which they begin.
     position: int
+    # The offset after them; `position` if their length is not known.
     end_position: int
+    # The first thing about them that is wrong.
     reason: str
     # its bytes where the size was right but a CRC was not; None where entries up to `end_position` cannot be separated
     mutation: bytes | None = None

@@ -16,7 +16,9 @@ class TokenRange(NamedTuple):
     two equal tokens is the whole ring.
     """
 
+    # The token before the first one.
     start: int
+    # The last token.
     end: int
 
 
@@ -24,9 +26,11 @@ WHOLE_RING = (TokenRange(MINIMUM, MINIMUM),)
 
 
 class Span(NamedTuple):
-    """Tokens from `first` to `last`, both included: no span wraps around."""
+    """Consecutive tokens. No span wraps around."""
 
+    # The first token, included.
     first: int
+    # The last token, included.
     last: int
 
 

@@ -23,7 +23,9 @@ class Kind(IntEnum):
 
 
 class ClusteringBound(NamedTuple):
-    """ClusteringBound: one end of a range; `values` may be a prefix of the clustering, empty for no bound."""
+    """ClusteringBound: one end of a range."""
 
+    # Whether it is a start or an end, and whether it includes rows that have these values.
     kind: Kind
+    # A prefix of the clustering, or all of it; empty for no bound.
     values: Clustering

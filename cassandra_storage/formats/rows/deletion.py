@@ -18,11 +18,11 @@ NO_EXPIRATION_TIME = NO_DELETION_TIME  # LivenessInfo.NO_EXPIRATION_TIME
 
 
 class DeletionTime(NamedTuple):
-    """DeletionTime: all writes up to `marked_for_delete_at` (µs) are dead; the tombstone was made at
-    `local_deletion_time` (s since the epoch).
-    """
+    """DeletionTime: the deletion of what was written up to a time."""
 
+    # All writes up to this timestamp, in µs, are dead.
     marked_for_delete_at: int
+    # The time at which the tombstone was made, in s since the epoch.
     local_deletion_time: int
 
     @property
@@ -45,12 +45,13 @@ LIVE = DeletionTime(NO_TIMESTAMP, NO_DELETION_TIME)
 
 
 class LivenessInfo(NamedTuple):
-    """LivenessInfo: the primary key's own liveness, given by INSERT and not by UPDATE. `timestamp` in µs, `ttl` in s,
-    `local_expiration_time` in s since the epoch.
-    """
+    """LivenessInfo: the primary key's own liveness, given by INSERT and not by UPDATE."""
 
+    # The write timestamp in µs; NO_TIMESTAMP if there is no liveness.
     timestamp: int
+    # The time to live in s; NO_TTL if it does not expire.
     ttl: int = NO_TTL
+    # The time at which it expires, in s since the epoch.
     local_expiration_time: int = NO_EXPIRATION_TIME
 
     @property
@@ -68,9 +69,11 @@ NO_LIVENESS = LivenessInfo(NO_TIMESTAMP)  # LivenessInfo.EMPTY
 
 
 class RowDeletion(NamedTuple):
-    """Row.Deletion: a row's own deletion; a shadowable one (of views) is undone by a newer row liveness."""
+    """Row.Deletion: a row's own deletion."""
 
+    # The time of the deletion.
     time: DeletionTime
+    # Whether a newer row liveness undoes it. Only views have such deletions.
     is_shadowable: bool = False
 
 
@@ -78,8 +81,11 @@ NO_ROW_DELETION = RowDeletion(LIVE)  # Row.Deletion.LIVE
 
 
 class RangeTombstone(NamedTuple):
-    """RangeTombstone: `deletion` for all rows between two bounds of one partition."""
+    """RangeTombstone: the deletion of all rows between two bounds of one Cassandra partition."""
 
+    # The bound at which the range starts.
     start: ClusteringBound
+    # The bound at which the range ends.
     end: ClusteringBound
+    # The time of the deletion.
     deletion: DeletionTime

@@ -36,10 +36,13 @@ _LARGE = 64  # from so many columns on a subset is written as a list of indexes
 
 
 class EncodingStats(NamedTuple):
-    """EncodingStats: what timestamps (µs), local deletion times (s) and TTLs (s) are written as deltas of."""
+    """EncodingStats: the bases of the deltas that stand for times and TTLs."""
 
+    # The base of timestamps, in µs.
     min_timestamp: int = _TIMESTAMP_EPOCH
+    # The base of local deletion times, in s since the epoch.
     min_local_deletion_time: int = _DELETION_TIME_EPOCH
+    # The base of TTLs, in s.
     min_ttl: int = 0
 
 
@@ -49,7 +52,9 @@ NO_STATS = EncodingStats()
 class ColumnLayout(NamedTuple):
     """The facts needed to read a column's cells."""
 
+    # The column's name.
     name: str
+    # Whether it has several cells: it is a non-frozen collection or user type.
     is_complex: bool
     # of its values if fixed, otherwise VARIABLE
     length: int
@@ -57,6 +62,7 @@ class ColumnLayout(NamedTuple):
     dropped_time: int
     # the name as headers contain it
     raw: bytes
+    # Whether it is a counter.
     is_counter: bool
 
 
@@ -134,14 +140,17 @@ NO_COLUMNS = Columns(())
 
 
 class SerializationHeader(NamedTuple):
-    """SerializationHeader: what is needed to read or write the rows of one update. `clustering_lengths`: see
-    clustering_prefix.
-    """
+    """SerializationHeader: the facts that reading or writing the rows of one update needs."""
 
+    # The bytes of each clustering column's values if fixed, otherwise VARIABLE (clustering_prefix).
     clustering_lengths: tuple[int, ...]
+    # The static columns that the update may have.
     static_columns: Columns
+    # The regular columns that the update may have.
     regular_columns: Columns
+    # The bases of times and TTLs.
     stats: EncodingStats = NO_STATS
+    # The serialization of the messaging version.
     format: MessagingFormat = messaging_format(VERSION_50)
 
     @classmethod

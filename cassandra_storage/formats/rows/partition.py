@@ -10,11 +10,17 @@ from cassandra_storage.formats.schema.tables import TableMetadata
 
 
 class PartitionUpdate(NamedTuple):
-    """PartitionUpdate: `range_tombstones` and `rows` in clustering order, as serialized."""
+    """PartitionUpdate: the writes to one Cassandra partition."""
 
+    # The table that is written to.
     table: TableMetadata
+    # The serialized partition key.
     partition_key: bytes
+    # The deletion of the whole Cassandra partition; LIVE if there is none.
     deletion: DeletionTime = LIVE
+    # The write to the static row; None if there is none.
     static_row: Row | None = None
+    # The writes to rows, in clustering order.
     rows: tuple[Row, ...] = ()
+    # The deletions of ranges of rows, in clustering order.
     range_tombstones: tuple[RangeTombstone, ...] = ()

@@ -63,12 +63,15 @@ class SingleRowUpdate(NamedTuple):
 
     `update` is a whole serialized PartitionUpdate of the same messaging version that holds just this part: with the
     statistics of the update that it comes from and the columns of its own row; a range_deletion holds exactly one open
-    and one close marker. `pieces` are its bytes: parts share what they have in common, so that all parts of an update
-    take no more memory than its rows and the names of their columns, however long its key is.
+    and one close marker.
     """
 
+    # The element that it concerns.
     kind: UpdateKind
+    # The serialized partition key.
     partition_key: bytes
+    # The bytes of `update`. Parts share the pieces that they have in common, so that all parts of an update take no
+    # more memory than its rows and the names of their columns, however long its key is.
     pieces: tuple[bytes, ...]
 
     @property

@@ -18,16 +18,17 @@ from cassandra_storage.formats.rows.deletion import (
 
 
 class Cell(NamedTuple):
-    """Cell: one value of a column, or one element of a non-frozen collection or UDT (then `path` is its key).
+    """Cell: one value of a column, or one element of a non-frozen collection or UDT."""
 
-    `timestamp` in µs; `local_deletion_time` and the expiry it stands for in s since the epoch; `ttl` in s; `value` as
-    serialized (empty for a tombstone).
-    """
-
+    # The write timestamp, in µs.
     timestamp: int
+    # The value as serialized; empty for a tombstone.
     value: bytes
+    # The time of the deletion or of the expiry, in s since the epoch; NO_DELETION_TIME for neither.
     local_deletion_time: int = NO_DELETION_TIME
+    # The time to live, in s; NO_TTL if it does not expire.
     ttl: int = NO_TTL
+    # The key of the element; None if the column has one cell.
     path: bytes | None = None
 
     @property
@@ -46,9 +47,11 @@ class Cell(NamedTuple):
 
 
 class ComplexColumnData(NamedTuple):
-    """ComplexColumnData: a non-frozen collection or UDT: its own deletion and its cells in path order."""
+    """ComplexColumnData: the data of a non-frozen collection or UDT."""
 
+    # The deletion of all elements that were written before.
     deletion: DeletionTime
+    # The elements, in path order.
     cells: tuple[Cell, ...]
 
 
@@ -56,11 +59,15 @@ ColumnData: TypeAlias = Cell | ComplexColumnData
 
 
 class Row(NamedTuple):
-    """Row: `columns` maps a column's name to its data, in no particular order."""
+    """Row: one row, or one write to it."""
 
+    # The serialized values of the clustering columns.
     clustering: Clustering
+    # The data by the name of the column, in no particular order.
     columns: Mapping[str, ColumnData]
+    # The liveness that INSERT gives.
     liveness: LivenessInfo = NO_LIVENESS
+    # The deletion of the whole row.
     deletion: RowDeletion = NO_ROW_DELETION
 
     @property

@@ -67,7 +67,9 @@ _ENDED = "ends inside a row"
 class Marker(NamedTuple):
     """RangeTombstoneMarker: a bound closes the range before it (`close`), opens the next one (`open_`), or both."""
 
+    # The bound that closes the range before it, and that range's deletion; None if none is open.
     close: tuple[ClusteringBound, DeletionTime] | None
+    # The bound that opens the next range, and that range's deletion; None if none follows at once.
     open_: tuple[ClusteringBound, DeletionTime] | None
 
 
@@ -104,8 +106,11 @@ Unfiltered: TypeAlias = "Row | Marker"
 class RowHead(NamedTuple):
     """The beginning of a row. In an SSTable the sizes of this row and of the one before follow, then the body."""
 
+    # UnfilteredSerializer's flags.
     flags: int
+    # The extended flags; 0 if none are written.
     extended: int
+    # The serialized values of the clustering columns; empty for the static row.
     clustering: Clustering
 
 
@@ -203,6 +208,7 @@ class RowExtent(NamedTuple):
     columns: Columns
     # where their subset of the header's columns is written, up to `cells_start`
     subset_start: int
+    # The position of the first cell.
     cells_start: int
     # It may lie past the buffer's end; if so, the other positions may too.
     end: int

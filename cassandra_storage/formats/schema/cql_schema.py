@@ -136,10 +136,13 @@ class _Statement:
 
 
 class CqlTable(NamedTuple):
-    """A table that a schema has; the nil UUID for an id if it has none."""
+    """A table that a schema has."""
 
+    # The name of the keyspace.
     keyspace: str
+    # The name of the table.
     name: str
+    # The id of the table; the nil UUID if the schema does not say it.
     id: UUID
 
 

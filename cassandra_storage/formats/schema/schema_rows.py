@@ -55,8 +55,11 @@ class _Parsers(NamedTuple):
 class UnreadableTable(NamedTuple):
     """A table (or view) that its rows do not describe in a way that this build can read."""
 
+    # The name of the keyspace.
     keyspace: str
+    # The name of the table.
     name: str
+    # Whether CDC is on for it.
     cdc: bool
     # why it cannot be read
     reason: str
@@ -70,9 +73,11 @@ class UnreadableTable(NamedTuple):
 
 
 class ReadTables(NamedTuple):
-    """Tables by their ids: those that could be read, and those that could not."""
+    """The tables of a schema."""
 
+    # The tables that could be read, by id.
     tables: dict[UUID, TableMetadata]
+    # The tables that could not be read, by id.
     unreadable: dict[UUID, UnreadableTable]
 
 

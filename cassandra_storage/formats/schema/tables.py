@@ -26,12 +26,17 @@ class ColumnKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnMetadata:
-    """ColumnMetadata: `position` counts within the key's kind and is -1 for others, as in system_schema."""
+    """ColumnMetadata: one column of a table."""
 
+    # The column's name.
     name: str
+    # Its type.
     type: CqlType
+    # Its place in the table: partition key, clustering, static or regular.
     kind: ColumnKind
+    # The position among the key's columns of this kind; -1 for others, as in system_schema.
     position: int = -1
+    # Whether the clustering order of the column is DESC.
     is_reversed: bool = False
 
     @property
@@ -42,9 +47,11 @@ class ColumnMetadata:
 
 @dataclass(frozen=True, slots=True)
 class DroppedColumn:
-    """DroppedColumn: a cell of it written at or before `dropped_time` (µs) is not there any more."""
+    """DroppedColumn: a column that the table no longer has."""
 
+    # The column as it was.
     column: ColumnMetadata
+    # A cell written at or before this time, in µs, is dropped with the column.
     dropped_time: int
 
 
@@ -52,19 +59,27 @@ class DroppedColumn:
 class TableMetadata:
     """TableMetadata: columns in Cassandra's order (ColumnMetadata.comparisonOrder; schema_rows.in_order)."""
 
+    # The name of the keyspace.
     keyspace: str
+    # The name of the table.
     name: str
+    # The id of the table.
     id: UUID
     # by position
     partition_key: tuple[ColumnMetadata, ...]
+    # The clustering columns, by position.
     clustering: tuple[ColumnMetadata, ...] = ()
     # simple before complex, then by name
     static_columns: tuple[ColumnMetadata, ...] = ()
     # simple before complex, then by name
     regular_columns: tuple[ColumnMetadata, ...] = ()
+    # The dropped columns, by name.
     dropped_columns: Mapping[str, DroppedColumn] = field(default_factory=lambda: MappingProxyType({}))
+    # The flags of system_schema.tables, such as `compound` and `counter`.
     flags: frozenset[str] = frozenset({"compound"})
+    # How long a tombstone is kept at least, in s.
     gc_grace_seconds: int = 864_000
+    # Whether CDC is on.
     cdc: bool = False
     # The timestamp (µs) of the statement that made the table what it is, the same on every node; 0 if it is not known.
     altered_at: int = 0

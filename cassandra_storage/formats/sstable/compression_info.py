@@ -19,11 +19,15 @@ _INT_MAX = 2**31 - 1
 class CompressionInfo(NamedTuple):
     """The beginning of CompressionInfo.db, before the chunks' positions."""
 
+    # The class name of the compressor.
     compressor: str
+    # The options of the compressor, by name.
     options: dict[str, str]
+    # The bytes of a chunk before it is compressed; the last one may be shorter.
     chunk_length: int
     # A chunk of this length or more lies in Data.db as it is.
     max_compressed_length: int
+    # The bytes of the data before they are compressed.
     data_length: int
     # the number of positions, which are numbers of 8 bytes
     chunks: int

@@ -36,9 +36,11 @@ _LOW_BITS = 1 << 64
 
 
 class Descriptor(NamedTuple):
-    """Descriptor: what a file's name says of its SSTable. `id` as written."""
+    """Descriptor: the content of a file's name."""
 
+    # The format and its version.
     format: SSTableFormat
+    # The id of the SSTable, as written.
     id: str
 
     @property

@@ -48,9 +48,11 @@ _INDEX_ORDER = "org.apache.cassandra.db.marshal.PartitionerDefinedOrder"  # Cass
 
 
 class SSTableSchema(NamedTuple):
-    """`table` has each column of the header, alive or dropped."""
+    """The facts that reading the rows of an SSTable needs."""
 
+    # The table, with each column of the header, alive or dropped.
     table: TableMetadata
+    # The header of the rows.
     header: SerializationHeader
 
 

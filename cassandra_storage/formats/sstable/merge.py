@@ -57,20 +57,28 @@ _InputMarker: TypeAlias = "tuple[int, MergeInput, Marker]"
 
 
 class MergePosition(NamedTuple):
-    """The place that a merge has reached: past the row of that clustering, or past the partition if there is none."""
+    """The place that a merge has reached."""
 
+    # The token of the Cassandra partition.
     token: int
+    # The serialized partition key.
     key: bytes
+    # The clustering of the last row that was merged; None after the whole Cassandra partition.
     clustering: Clustering | None = None
 
 
 class MergedPartition(NamedTuple):
-    """A partition that is not empty. `unfiltereds` are read from the inputs, and only before the next partition."""
+    """A Cassandra partition that is not empty."""
 
+    # The token of the partition key.
     token: int
+    # The serialized partition key.
     key: bytes
+    # The deletion of the whole Cassandra partition.
     deletion: DeletionTime
+    # The static row; None if there is none.
     static_row: Row | None
+    # The rows and markers. They are read from the inputs, and only before the next Cassandra partition.
     unfiltereds: Iterator[Unfiltered]
 
 

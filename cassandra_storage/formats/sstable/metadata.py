@@ -30,19 +30,26 @@ _NO_DELETION_TIMES = (2**31 - 1, 2**32 - 1)  # signed before oa, unsigned from t
 
 
 class HeaderColumn(NamedTuple):
-    """A column of the header; `name` as stored. Its type as it was when the SSTable was written."""
+    """A column of the header."""
 
+    # Its name, as stored.
     name: bytes
+    # Its type as it was when the SSTable was written.
     type: NamedType
 
 
 class HeaderComponent(NamedTuple):
-    """SerializationHeader.Component: what the rows of the SSTable were written with; columns in the rows' order."""
+    """SerializationHeader.Component: the types and bases with which the rows of the SSTable were written."""
 
+    # The bases of times and TTLs.
     stats: EncodingStats
+    # The type of the partition key.
     key_type: NamedType
+    # The types of the clustering columns.
     clustering_types: tuple[NamedType, ...]
+    # The static columns, in the order in which rows have them.
     static_columns: tuple[HeaderColumn, ...]
+    # The regular columns, in the order in which rows have them.
     regular_columns: tuple[HeaderColumn, ...]
 
     @property
@@ -58,18 +65,27 @@ class HeaderComponent(NamedTuple):
 
 
 class StatsMetadata(NamedTuple):
-    """StatsMetadata, without its histograms and bounds. Timestamps in µs, local deletion times and TTLs in s."""
+    """StatsMetadata, without its histograms and bounds."""
 
+    # The smallest timestamp, in µs.
     min_timestamp: int
+    # The largest timestamp, in µs.
     max_timestamp: int
+    # The smallest local deletion time, in s since the epoch; NO_DELETION_TIME for none.
     min_local_deletion_time: int
+    # The largest local deletion time, in s since the epoch; NO_DELETION_TIME for none.
     max_local_deletion_time: int
+    # The smallest TTL, in s.
     min_ttl: int
+    # The largest TTL, in s.
     max_ttl: int
+    # The compressed size divided by the size of the data; negative if it is not compressed.
     compression_ratio: float
+    # The level of LeveledCompactionStrategy.
     level: int
     # in ms; 0: not repaired
     repaired_at: int
+    # Whether it may have counters with local or remote shards.
     has_legacy_counter_shards: bool
     # as they were written
     cells: int
@@ -77,19 +93,28 @@ class StatsMetadata(NamedTuple):
     rows: int
     # (segment id, position); (-1, 0) if none
     commit_log_upper_bound: tuple[int, int]
+    # The number of Cassandra partitions, as estimated when they were written.
     partitions: int
+    # The session of an incremental repair that is not finished; None if there is none.
     pending_repair: UUID | None = None
+    # Whether it has only transient replicas' data.
     is_transient: bool = False
+    # The host that wrote it; None if the version does not say it.
     originating_host_id: UUID | None = None
+    # The first partition key, serialized; None if the version does not say it.
     first_key: bytes | None = None
+    # The last partition key, serialized; None if the version does not say it.
     last_key: bytes | None = None
 
 
 class Statistics(NamedTuple):
     """The content of Statistics.db, without the CompactionMetadata."""
 
+    # The class name of the partitioner.
     partitioner: str
+    # The statistics.
     stats: StatsMetadata
+    # The header of the rows.
     header: HeaderComponent
 
 

@@ -43,11 +43,15 @@ _ENDED = "the data ends inside a partition"
 
 
 class Partition(NamedTuple):
-    """A partition before its rows. `position`: of its key in the uncompressed data."""
+    """A Cassandra partition before its rows."""
 
+    # The offset of its key in the uncompressed data, in bytes.
     position: int
+    # The serialized partition key.
     key: bytes
+    # The deletion of the whole Cassandra partition.
     deletion: DeletionTime
+    # The static row; None if there is none.
     static_row: Row | None
 
 

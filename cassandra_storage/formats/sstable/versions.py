@@ -23,12 +23,17 @@ UPGRADE = "run nodetool upgradesstables on a node that reads it"
 class SSTableFormat:
     """The facts of one version of a format. Flags have BigVersion's names."""
 
+    # The two letters of the version, such as `nb`.
     version: str
+    # The name of the format: `big` or `bti`.
     format: str
     # the versions of Cassandra that write it, for people
     written_by: str
+    # Statistics.db has the position in the commit log at which the data begin.
     has_commit_log_lower_bound: bool = True
+    # Statistics.db has the intervals of the commit log that the data cover.
     has_commit_log_intervals: bool = True
+    # Statistics.db has the id of the host that wrote it.
     has_originating_host_id: bool = True
     # Statistics.db has checksums, and tells of pending repair and transient replication.
     has_metadata_checksum: bool = True

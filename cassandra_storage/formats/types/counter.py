@@ -26,11 +26,15 @@ class ShardKind(Enum):
 
 
 class Shard(NamedTuple):
-    """The count of one node: `value` at its logical `clock`; `id` is the node's counter id, 16 bytes."""
+    """The count of one node."""
 
+    # The node's counter id, 16 bytes.
     id: bytes
+    # The logical clock of the value.
     clock: int
+    # The count.
     value: int
+    # Global, local or remote.
     kind: ShardKind
 
 

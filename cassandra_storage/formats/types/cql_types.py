@@ -52,11 +52,15 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class UserTypeDefinition:
-    """One row of system_schema.types: the fields' types as text, resolved in the keyspace's other types."""
+    """One row of system_schema.types."""
 
+    # The name of the keyspace.
     keyspace: str
+    # The name of the type.
     name: str
+    # The names of the fields, in order.
     field_names: tuple[str, ...]
+    # The types of the fields as text. They are resolved in the keyspace's other types.
     field_types: tuple[str, ...]
 
 

@@ -43,33 +43,41 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NativeType:
-    """One of CQL's native types by its CQL name (text and varchar are both `text`)."""
+    """One of CQL's native types."""
 
+    # Its CQL name. text and varchar are both `text`.
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """A list. `is_multi_cell`: not frozen, so that each element is a cell of its own."""
+    """A list."""
 
+    # The type of the elements.
     elements: CqlType
+    # Whether it is not frozen, so that each element is a cell of its own.
     is_multi_cell: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SetType:
-    """A set. `is_multi_cell` as in ListType."""
+    """A set."""
 
+    # The type of the elements.
     elements: CqlType
+    # Whether it is not frozen, so that each element is a cell of its own.
     is_multi_cell: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """A map. `is_multi_cell` as in ListType."""
+    """A map."""
 
+    # The type of the keys.
     keys: CqlType
+    # The type of the values.
     values: CqlType
+    # Whether it is not frozen, so that each entry is a cell of its own.
     is_multi_cell: bool
 
 
@@ -77,25 +85,33 @@ class MapType:
 class TupleType:
     """A tuple, which is always frozen."""
 
+    # The types of the elements, in order.
     types: tuple[CqlType, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UserType:
-    """A user type. `is_multi_cell`: not frozen, so that each field is a cell of its own."""
+    """A user type."""
 
+    # The name of the keyspace.
     keyspace: str
+    # The name of the type.
     name: str
+    # The names of the fields, in order.
     field_names: tuple[str, ...]
+    # The types of the fields, in order.
     field_types: tuple[CqlType, ...]
+    # Whether it is not frozen, so that each field is a cell of its own.
     is_multi_cell: bool
 
 
 @dataclass(frozen=True, slots=True)
 class VectorType:
-    """A vector of `dimension` elements."""
+    """A vector."""
 
+    # The type of the elements.
     elements: CqlType
+    # The number of elements.
     dimension: int
 
 
@@ -103,6 +119,7 @@ class VectorType:
 class CustomType:
     """A type known only by its Java class, such as DynamicCompositeType: its values stay bytes."""
 
+    # The full name of the Java class.
     class_name: str
 
 

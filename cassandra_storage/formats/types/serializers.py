@@ -25,15 +25,20 @@ _DATE_EPOCH = 2**31  # SimpleDateSerializer: 1970-01-01 as an unsigned int
 class BigDecimal(NamedTuple):
     """java.math.BigDecimal: `unscaled` * 10 ** -`scale`."""
 
+    # The digits, with the sign.
     unscaled: int
+    # The number of digits after the decimal point; negative for zeros before it.
     scale: int
 
 
 class Duration(NamedTuple):
     """org.apache.cassandra.cql3.Duration: the three are of one sign."""
 
+    # The months.
     months: int
+    # The days.
     days: int
+    # The nanoseconds.
     nanoseconds: int
 
 

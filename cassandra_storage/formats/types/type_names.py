@@ -54,10 +54,13 @@ _TOKEN = re.compile(r"\s*(?:(?P<name>[\w.+&-]+)|(?P<mark>=>|[(),:=]))", re.ASCII
 
 
 class NamedType(NamedTuple):
-    """A type as a header has it: `columns` are those of a partition key of several columns (CompositeType)."""
+    """A type as a header has it."""
 
+    # The type.
     type: CqlType
+    # Whether the clustering order is DESC.
     is_reversed: bool = False
+    # The types of a partition key of several columns (CompositeType); empty for any other type.
     columns: tuple[CqlType, ...] = ()
 
     @property

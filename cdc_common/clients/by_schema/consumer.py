@@ -46,15 +46,19 @@ _logger = logging.getLogger(__name__)  # the program's own: it decides what is s
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """`key`: decoded where the topic has a schema of keys, otherwise as it came. `value`: None for a tombstone.
-    `schema_id`: the writer's, None for a tombstone. `message`: as Kafka gave it.
-    """
+    """A message of a source."""
 
+    # The source's namespace.
     namespace: str
+    # The source's name.
     source: str
+    # The key, decoded if the topic has a schema of keys, otherwise as bytes.
     key: Any
+    # The decoded value; None for a tombstone.
     value: Any
+    # The id of the schema that the value was written with; None for a tombstone.
     schema_id: int | None
+    # The message as the Kafka client gave it.
     message: Message
 
 

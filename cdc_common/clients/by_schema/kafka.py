@@ -20,12 +20,13 @@ ANSWER_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service that produces or consumes. Watson shows it as late when it was not seen for twice
-    `expected_frequency_seconds`.
-    """
+    """A service that produces or consumes."""
 
+    # The team that owns the service.
     team: str
+    # The name of the service.
     name: str
+    # How often it writes or reads at least, in s. Watson shows it as late after twice this time.
     expected_frequency_seconds: int = 60
 
 

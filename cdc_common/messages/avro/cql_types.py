@@ -106,9 +106,11 @@ _STRINGS = (NativeType("text"), NativeType("ascii"))
 
 
 class AvroType(NamedTuple):
-    """`schema`: as used at this place; a record that was defined earlier is only its full name."""
+    """The Avro type of a CQL type."""
 
+    # The schema as used at this place. A record that was defined earlier is only its full name.
     schema: AvroSchema
+    # Encodes a serialized value, or the (path, value) pairs of a multi-cell type, in Avro.
     encode: Encoder
 
 

@@ -29,11 +29,15 @@ _EXPECTED = "expected `keyspace.table setting=value …` or `keyspace.table.colu
 
 
 class FormEntry(NamedTuple):
-    """column: "" for an entry of the whole table."""
+    """One entry."""
 
+    # The names of the keyspace and the table.
     table: tuple[str, str]
+    # The name of the column; "" for an entry of the whole table.
     column: str
+    # The forms by the names of their settings, for the whole table.
     values: dict[str, Any]
+    # The decimal that the column is; None for an entry of the whole table.
     fixed: FixedDecimal | None
 
 

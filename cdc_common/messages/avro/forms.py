@@ -31,18 +31,19 @@ _LOGICAL = {
 
 
 class Form(NamedTuple):
-    """A type.
+    """A type."""
 
-    kind: Avro's; `optional` for a union of null and one type, `union` for any other union. size: bytes of a fixed, the
-    branch of an optional that is null. names: of a record's fields, symbols of an enum. logical: the name of a logical
-    type that the engine knows, or "". decimal: precision and scale of a decimal, or (0, 0).
-    """
-
+    # Avro's name of it; `optional` for a union of null and one type, `union` for any other union.
     kind: str
+    # The bytes of a fixed; of an optional, the number of the branch that is null.
     size: int = 0
+    # The types inside it: a record's fields, a union's branches, the items or the values.
     inner: tuple[Form, ...] = ()
+    # The names of a record's fields, or the symbols of an enum.
     names: tuple[str, ...] = ()
+    # The name of a logical type that the engine knows, or "".
     logical: str = ""
+    # The precision and scale of a decimal, or (0, 0).
     decimal: tuple[int, int] = (0, 0)
 
 

@@ -38,24 +38,32 @@ MOST_DIGITS = 38  # of a decimal that every consumer takes
 class FixedDecimal(NamedTuple):
     """Avro's decimal(precision, scale), of one column."""
 
+    # The number of digits.
     precision: int
+    # The number of digits after the decimal point.
     scale: int
 
 
 class TypeForms(NamedTuple):
-    """The forms of one table. The settings of the same names describe them (materializer.settings).
+    """The forms of one table. The settings of the same names describe them (materializer.settings)."""
 
-    fixed: by the name of a column, the decimal that it is.
-    """
-
+    # The form of decimals.
     decimals: Decimals = "exact"
+    # The form of varints.
     varints: Varints = "bytes"
+    # The form of durations.
     durations: Durations = "record"
+    # The form of user types and tuples.
     user_types: UserTypes = "record"
+    # The form of maps.
     maps: Maps = "native"
+    # The form of lists, sets and vectors of collections, blobs or timestamps.
     collections: Collections = "native"
+    # The handling of dates and timestamps outside the years 1 to 9999.
     out_of_range: OutOfRange = "as_is"
+    # Whether the row of a Cassandra partition with only statics has messages.
     static_rows: StaticRows = "include"
+    # The columns that are Avro's decimal, each with its decimal.
     fixed: tuple[tuple[str, FixedDecimal], ...] = ()
 
     def fixed_of(self, column: str, cql_type: CqlType) -> FixedDecimal | None:

@@ -33,19 +33,24 @@ BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One message of a change topic; `value` is None for a tombstone, `seen` is time.time() when it had arrived.
+    """One message of a change topic."""
 
-    `as_written`: the value by the schema that it was written with, where it is a `u` whose images are equal by the
-    reader's: that may lack the column that changed.
-    """
-
+    # The name of the keyspace.
     keyspace: str
+    # The name of the table.
     table: str
+    # The number of the topic's partition.
     partition: int
+    # The offset in that partition.
     offset: int
+    # The decoded key.
     key: Record
+    # The decoded value; None for a tombstone.
     value: Record | None
+    # The time.time() at which it had arrived.
     seen: float
+    # The value by the schema that it was written with, of a `u` whose images are equal by the reader's schema. That
+    # schema may lack the column that changed. None for any other message.
     as_written: Record | None = None
 
     @property

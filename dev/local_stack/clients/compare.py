@@ -33,10 +33,13 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(slots=True)
 class Comparison:
-    """`rows`: keys looked at on either side; `tables`: rows in Cassandra of each; `differences`: a line for each."""
+    """The result of a comparison."""
 
+    # The number of keys on either side.
     rows: int = 0
+    # The number of rows in Cassandra, by table.
     tables: dict[str, int] = field(default_factory=dict)
+    # A line for each difference.
     differences: list[str] = field(default_factory=list)
 
 

@@ -32,12 +32,13 @@ TIMEOUT_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """Names of the primary key's columns, in its order, the driver's type class of every column, and how many columns
-    the partition key has.
-    """
+    """The columns of a table."""
 
+    # The names of the primary key's columns, in order.
     key: tuple[str, ...]
+    # The driver's type class of every column, by name.
     types: dict[str, Any]
+    # The number of columns of the partition key.
     partition_columns: int = 1
 
 

@@ -41,14 +41,17 @@ SCHEMA = (
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The statement that marks a table: an INSERT of two parameters (key, token), the key's serialization and Avro
-    record.
-    """
+    """The INSERT that writes a marker to a table."""
 
+    # The statement. Its two parameters are the key and a token.
     insert: str
+    # The name of the column that gets the token.
     marker_column: str
+    # Returns the key of a marker's number.
     key: Callable[[int], int | str]
+    # Returns the serialized key of a marker's number.
     serialized: Callable[[int], bytes]
+    # Returns the Avro record of the key of a marker's number.
     record: Callable[[int], dict[str, object]]
 
 

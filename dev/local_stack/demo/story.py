@@ -13,10 +13,13 @@ TTL = 6
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement, what it shows, and what must come: (table, op) of each change, in any order."""
+    """One statement of the story."""
 
+    # The words that say what it shows.
     caption: str
+    # The CQL text.
     statement: str
+    # The table and the op of each change that must come, in any order.
     changes: tuple[tuple[str, str], ...] = ()
 
 

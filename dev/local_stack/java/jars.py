@@ -34,12 +34,13 @@ PROGRESS_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A line of a lock file: its coordinate (`group:artifact:version`, maybe `:classifier`, maybe `:extension` of what
-    is no jar), SHA-256 in hexadecimal, and size in bytes.
-    """
+    """A line of a lock file."""
 
+    # The coordinate: `group:artifact:version`, maybe `:classifier`, maybe `:extension` of a file that is no jar.
     coordinate: str
+    # The SHA-256 in hexadecimal.
     sha256: str
+    # The size in bytes.
     size: int
 
     @property
@@ -51,10 +52,13 @@ class Jar:
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """Jars of some coordinates (`group:artifact:version`) and all they need, less the `group:artifact` excluded."""
+    """Some jars and all that they need."""
 
+    # The name of the folder and of the lock file.
     name: str
+    # The coordinates of the jars: `group:artifact:version`.
     coordinates: tuple[str, ...]
+    # The jars that are left out: `group:artifact`.
     excludes: tuple[str, ...] = ()
 
     @property

@@ -45,12 +45,17 @@ exec "${0%/*}/java.real" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java home; `trust_store` is set where the runtime needs authorities of the system."""
+    """A Java that suits."""
 
+    # The folder of the installation.
     home: Path
+    # The major version.
     major: int
+    # The whole version.
     version: str
+    # Words for the place where it was found.
     origin: str
+    # The file of the system's certificate authorities; None if the runtime has them.
     trust_store: Path | None = None
 
     @property
@@ -72,9 +77,11 @@ class Java:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A system Java that does not suit, and why."""
+    """A system Java that does not suit."""
 
+    # The folder of the installation.
     home: Path
+    # The reason, in words.
     reason: str
 
     def describe(self) -> str:

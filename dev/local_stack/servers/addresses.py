@@ -15,28 +15,37 @@ from dev.local_stack.process.paths import run_folder
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """One Cassandra node; `cdc_raw` is None where CDC is off."""
+    """One Cassandra node."""
 
+    # Its IP address.
     address: str
+    # The port for CQL.
     port: int
+    # The name of its datacenter.
     datacenter: str
+    # The path of its cdc_raw; None where CDC is off.
     cdc_raw: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """`kafka` is its bootstrap servers, `registry` a URL, `cassandra` the release (`5.0.8`).
+    """The servers of a running stack."""
 
-    `cassandra_hosts` are the nodes with CDC; `pid` is the process that the stack ends with.
-    """
-
+    # The release of Cassandra, such as `5.0.8`.
     cassandra: str
+    # The addresses of the nodes with CDC.
     cassandra_hosts: tuple[str, ...]
+    # The port of each node for CQL.
     cassandra_port: int
+    # All nodes.
     nodes: tuple[NodeAddress, ...]
+    # Kafka's bootstrap servers.
     kafka: str
+    # The URL of the schema registry.
     registry: str
+    # The prefix of all topics.
     topic_prefix: str
+    # The id of the process that the stack ends with.
     pid: int
 
     def to_json(self) -> str:

@@ -36,11 +36,15 @@ CDC_DATACENTER = "cdc"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports of a cluster: the same on each node's address, except JMX, which listens on 127.0.0.1."""
+    """The ports of a cluster: the same on each node's address, except JMX."""
 
+    # The port for CQL.
     native: int
+    # The port for other nodes.
     storage: int
+    # The port for other nodes with TLS.
     ssl_storage: int
+    # The port for JMX of each node, on 127.0.0.1.
     jmx: tuple[int, ...]
 
 

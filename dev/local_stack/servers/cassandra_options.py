@@ -33,21 +33,25 @@ OPTIMIZED = ("-XX:TieredStopAtLevel=4",)  # jvm_options of a node whose own spee
 
 @dataclass(frozen=True, slots=True)
 class CassandraOptions:
-    """The options that a cluster is started with. `yaml` is laid over each node's cassandra.yaml, `jvm_options` over
-    its JVM's.
+    """The options that a cluster is started with."""
 
-    Commit logs are compressed by `commitlog_compression` (one of the version's `compressors`), or encrypted where there
-    is a `keystore` (encryption.make_keystore).
-    """
-
+    # The heap of each JVM, in MiB.
     heap_mib: int = 640
+    # The size of a commit log segment, in MiB.
     commitlog_segment_mib: int = 4
+    # The time between two syncs of the commit log, in ms.
     commitlog_sync_period_ms: int = 1000
+    # The space that cdc_raw may take, in MiB.
     cdc_total_space_mib: int = 2048
+    # The number of tokens of each node.
     num_tokens: int = 1
+    # The compressor of commit logs, one of the version's `compressors`; None for no compression.
     commitlog_compression: str | None = None
+    # The keystore with the key that encrypts commit logs (encryption.make_keystore); None for no encryption.
     keystore: Path | None = None
+    # The settings that are laid over each node's cassandra.yaml.
     yaml: Mapping[str, object] = field(default_factory=dict)
+    # The options that are added to those of each JVM.
     jvm_options: Sequence[str] = ()
 
     def commit_log_form(self) -> dict[str, object]:

@@ -60,23 +60,27 @@ SPELLINGS: Mapping[str, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CassandraVersion:
-    """One line of releases, or one with settings that change what it writes; `old_spellings`: yaml keys as before 4.1;
-    `seed_has_port`: seeds are host:port; `tells_settings`: CQL shows the node's settings, such as the folders of its
-    data.
+    """One line of releases, or one with settings that change what it writes."""
 
-    `tool_class` is what runs nodetool: NodeTool itself, or a class of java_shims around it. `compressors` are the
-    classes, less their last word, that commit logs may be compressed by.
-    """
-
+    # The line, such as `5.0`.
     line: str
+    # The release that runs, such as `5.0.8`.
     release: str
+    # The major version of Java.
     java: int
+    # The jars of the server.
     jars: JarSet
+    # Whether yaml keys are as before 4.1.
     old_spellings: bool = False
+    # Whether seeds are host:port.
     seed_has_port: bool = True
+    # Whether CQL shows the node's settings, such as the folders of its data.
     tells_settings: bool = True
+    # The class that runs nodetool: NodeTool itself, or a class of java_shims around it.
     tool_class: str = TOOL_CLASS
+    # The compressors of commit logs: class names without the last word.
     compressors: tuple[str, ...] = ("LZ4", "Snappy", "Deflate", "Zstd")
+    # The settings that the version needs besides.
     yaml: Mapping[str, object] = field(default_factory=dict)
 
     def spell(self, name: str, value: int) -> tuple[str, object]:

@@ -28,13 +28,13 @@ Setting = str | int | float | bool | os.PathLike[str]
 
 
 class Release(NamedTuple):
-    """The code that a program runs from: a Python, and a folder of modules that come before those installed there.
+    """The code that a program runs from."""
 
-    settings: those that it knows (`table.key`), and so the ones that it gets; None for all.
-    """
-
+    # The path of the Python.
     python: str
+    # The folder of modules that come before those installed there; None for none.
     modules: Path | None
+    # The settings (`table.key`) that it knows, and so the ones that it gets; None for all.
     settings: frozenset[str] | None = None
 
 

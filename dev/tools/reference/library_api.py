@@ -31,11 +31,15 @@ Definition: TypeAlias = Function | ast.ClassDef | ast.AnnAssign
 
 
 class Name(NamedTuple):
-    """A public name: the module that defines it, and its definition there."""
+    """A public name."""
 
+    # The package that exports it.
     package: str
+    # The module that defines it, relative to the package.
     module: str
+    # The name.
     name: str
+    # Its definition in the module.
     node: Definition
 
 

@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """`words`: the program and its subcommands, as typed. `context`: for usage and metavars."""
+    """A command of a program."""
 
+    # The program and its subcommands, as typed.
     words: tuple[str, ...]
+    # The command of click.
     command: click.Command
+    # Click's context, for usage and metavars.
     context: click.Context
 
 

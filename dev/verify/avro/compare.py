@@ -28,14 +28,21 @@ DAMAGED = 20
 
 @dataclass
 class Found:
-    """The counts of a comparison, and where the engine and Java differ, in words."""
+    """The counts of a comparison."""
 
+    # The number of messages.
     messages: int = 0
+    # The number of rows that were read and written again.
     rows: int = 0
+    # The number of damaged messages that both take.
     both_take: int = 0
+    # The number of damaged messages that both refuse.
     both_refuse: int = 0
+    # The number of damaged messages that only Java takes.
     only_java_takes: int = 0
+    # The number of damaged messages that only the engine takes.
     only_engine_takes: int = 0
+    # A line for each difference between the engine and Java.
     differences: list[str] = field(default_factory=list)
 
     def check(self, is_equal: bool, what: str, case: Case, message: bytes) -> None:  # noqa: FBT001 - what is checked

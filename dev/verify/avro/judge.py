@@ -30,10 +30,13 @@ _INT = struct.Struct(">i")
 
 
 class Judged(NamedTuple):
-    """A message that Java takes. whole: as it writes the message. chosen: as it reads and writes the chosen fields."""
+    """A message that Java takes."""
 
+    # The offset after each field of the record, in bytes.
     ends: tuple[int, ...]
+    # The message as Java writes it.
     whole: bytes
+    # The chosen fields as Java reads and writes them.
     chosen: bytes
 
 

@@ -40,10 +40,14 @@ QUICK = {"materializer.idle_commit_seconds": 5, "publisher.heartbeat_seconds": 2
 class Total:
     """The outcomes of all cases so far."""
 
+    # The outcome of each case that ran.
     outcomes: list[Outcome] = field(default_factory=list)
     empty: Counter[str] = field(default_factory=Counter)  # cases that do not run, by reason
+    # The parts of tests that have no statement here, by reason.
     skipped: Counter[str] = field(default_factory=Counter)
+    # The number of rows that were compared.
     rows: int = 0
+    # The number of changes.
     changes: int = 0
     broken: list[str] = field(default_factory=list)  # programs that have ended, batches that do not settle
 

@@ -30,12 +30,17 @@ EXPIRY_SECONDS = 6.0  # the longest TTL that tests wait for
 
 
 class Tools(NamedTuple):
-    """The parts of the stack that a batch needs; `check` raises CdcError if a program has ended."""
+    """The parts of the stack that a batch needs."""
 
+    # The CQL client.
     client: CqlClient
+    # The addresses of the servers.
     servers: Servers
+    # Sends the statements.
     sender: Sender
+    # Waits until all changes are there.
     settler: TopicSettler
+    # Raises CdcError if a program has ended.
     check: Callable[[], None]
 
 

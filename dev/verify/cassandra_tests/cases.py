@@ -23,10 +23,13 @@ _LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`values` are bound to the markers. `may_fail`: the test says that Cassandra refuses it."""
+    """One statement."""
 
+    # The CQL.
     text: str
+    # The values that are bound to the markers.
     values: tuple[object, ...] = ()
+    # Whether the test says that Cassandra refuses it.
     may_fail: bool = False
 
     @property
@@ -62,10 +65,13 @@ class Operation:
 
 @dataclass(slots=True)
 class Case:
-    """`name` is Class.method. `skipped` counts, by reason, what of the method has no statement here."""
+    """One test method."""
 
+    # Class.method.
     name: str
+    # The statements, in order.
     operations: list[Operation] = field(default_factory=list)
+    # The number of parts of the method that have no statement here, by reason.
     skipped: Counter[str] = field(default_factory=Counter)
 
     @property

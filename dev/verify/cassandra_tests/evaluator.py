@@ -75,10 +75,13 @@ _OF_ANY: Mapping[str, Callable[..., object]] = {"toString": java_text, "equals":
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A lambda, with the variables around it."""
+    """A lambda."""
 
+    # The names of the parameters.
     parameters: tuple[str, ...]
+    # The statements.
     body: tree.Block
+    # The variables around it.
     frame: Frame
 
 

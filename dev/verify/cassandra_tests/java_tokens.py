@@ -25,9 +25,11 @@ _ESCAPE = re.compile(r"\\(u+([0-9a-fA-F]{4})|\n|.)", re.DOTALL)
 
 
 class Token(NamedTuple):
-    """`kind` is string, char, number, name or mark; `text` is as written, of a string and char its value."""
+    """One token."""
 
+    # string, char, number, name or mark.
     kind: str
+    # The text as written; of a string and char its value.
     text: str
 
     def is_mark(self, *texts: str) -> bool:

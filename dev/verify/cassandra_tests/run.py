@@ -26,15 +26,19 @@ REFUSALS = (CdcError, DriverException, ErrorMessage, NoHostAvailable)
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of a case; `keyspaces` are those that it has, or had."""
+    """The outcome of a case."""
 
+    # The case.
     case: Case
+    # The keyspaces that it has, or had.
     keyspaces: list[str]
-    accepted: Counter[str] = field(default_factory=Counter)  # by kind of statement
+    # The number of statements that Cassandra took, by their kind.
+    accepted: Counter[str] = field(default_factory=Counter)
+    # The number of statements that Cassandra refused.
     refused: int = 0
-    unexpected: Counter[str] = field(
-        default_factory=Counter
-    )  # refusals that the test does not expect, by Cassandra's words
+    # The number of refusals that the test does not expect, by Cassandra's words.
+    unexpected: Counter[str] = field(default_factory=Counter)
+    # A line for each difference.
     problems: list[str] = field(default_factory=list)
 
     @property

@@ -57,7 +57,9 @@ class Runs(Protocol):
 class Child(NamedTuple):
     """A process that runs the partition's task to the end, unless its fault strikes."""
 
+    # The process.
     process: ForkServerProcess
+    # The file with its output.
     log: Path
 
     @property

@@ -54,11 +54,15 @@ class StackFault(Enum):
 
 
 class Strike(NamedTuple):
-    """A fault at a moment: `after` seconds of load; `point` only where the fault is POINT."""
+    """A fault at a moment."""
 
+    # The seconds of load before it.
     after: float
+    # The fault.
     fault: StackFault
+    # The fault point, only where the fault is POINT.
     point: FaultPoint | None = None
+    # The time at which the point is reached that counts: 1 is the first.
     nth: int = 1
 
     def __str__(self) -> str:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 
 class Master(NamedTuple):
-    """A master URL, and the options that spark-defaults.conf has. `workers`: of a standalone cluster, in whose place
-    the URL stands.
-    """
+    """A Spark master."""
 
+    # The master URL. A standalone cluster's own URL takes its place.
     url: str
+    # The options that spark-defaults.conf has.
     options: Mapping[str, str]
+    # The number of workers of a standalone cluster; 0 for any other master.
     workers: int = 0
 
 

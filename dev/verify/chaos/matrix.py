@@ -53,11 +53,15 @@ class Action(Enum):
 
 
 class Cell(NamedTuple):
-    """`nth`: which time the point is reached; `scenario`: the name of one of SCENARIOS."""
+    """One cell of the matrix."""
 
+    # The fault point.
     point: Point
+    # The action at the point.
     action: Action
+    # The time at which the point is reached that counts: 1 is the first.
     nth: int
+    # The name of one of SCENARIOS.
     scenario: str
 
     def __str__(self) -> str:
@@ -65,13 +69,15 @@ class Cell(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """`problem` is empty where nothing was lost, doubled or damaged. `reached`: how often the run reached the point, if
-    that was not often enough: nothing is judged.
-    """
+    """The outcome of a cell."""
 
+    # The cell.
     cell: Cell
+    # The message that was lost, doubled or damaged, in words; "" if there is none.
     problem: str
+    # The time that it took, in s.
     seconds: float
+    # How often the run reached the point, if that was not often enough and nothing is judged; otherwise 0.
     reached: int = 0
 
 

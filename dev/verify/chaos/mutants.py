@@ -29,10 +29,17 @@ if TYPE_CHECKING:
 
 
 class Mutant(NamedTuple):
+    """A defect."""
+
+    # The name of the defect.
     name: str
+    # Makes the defect in the process that calls it.
     seed: Callable[[], None]
+    # The fault point of the cell that must turn red.
     point: Point
+    # The action of that cell.
     action: Action
+    # The scenario of that cell.
     scenario: str = "fresh"
 
 

@@ -37,16 +37,25 @@ MAY_END_WITH = (Code.SPARK_FAILED, Code.KAFKA_UNREACHABLE, Code.REGISTRY_UNREACH
 
 @dataclass(slots=True)
 class ChaosResult:
-    """`problems`: a line for each broken invariant; `restarts`: how often the job ended by itself, allowed to."""
+    """The result of a run."""
 
+    # The seed.
     seed: int
+    # The faults.
     strikes: list[Strike]
+    # The number of statements.
     statements: int = 0
+    # The number of changes.
     changes: int = 0
+    # The number of changes that no write has made.
     expiries: int = 0
+    # The number of rows that were compared.
     rows: int = 0
+    # How often the job ended by itself with an error that is allowed, and was started again.
     restarts: int = 0
+    # The time that the run took, in s.
     seconds: float = 0.0
+    # A line for each broken invariant.
     problems: list[str] = field(default_factory=list)
 
 

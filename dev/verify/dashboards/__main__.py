@@ -56,10 +56,14 @@ NOT_RUN = ("cdc_transformer_", "cassandra-transformer")
 class Finding(NamedTuple):
     """The result of one expression, of a panel or an alert."""
 
+    # The panel or the alert.
     place: str
+    # The expression that was asked.
     expression: str
+    # The number of series that it found.
     series: int
     reason: str = ""  # why it may find nothing
+    # The error of Prometheus, or another thing that is wrong; "" if nothing is.
     wrong: str = ""
 
     @property

@@ -21,9 +21,11 @@ _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its
 
 
 class Target(NamedTuple):
-    """`run` tells whether it could read the bytes."""
+    """One target."""
 
+    # Reads the bytes, and returns whether it could.
     run: Callable[[bytes], bool]
+    # The inputs to begin with.
     seeds: list[bytes]
 
 

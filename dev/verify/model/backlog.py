@@ -52,8 +52,11 @@ STAYS = ("u",)  # Cassandra drops no column of a non-frozen user type
 class Write(NamedTuple):
     """A write of a row, to be sent again."""
 
+    # The key of the row.
     at: Key
+    # The values, by the name of the column.
     values: dict[str, Plain]
+    # Whether it is an INSERT; otherwise it is an UPDATE.
     is_insert: bool
 
 

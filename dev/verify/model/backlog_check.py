@@ -42,14 +42,21 @@ AT_A_TIME = 5  # seeds that are written: more schema changes at once are too slo
 
 @dataclass(slots=True)
 class BacklogResult:
-    """`backlogs`: how many schema changes were in each backlog of the program that was `stopped`."""
+    """The result of a seed."""
 
+    # The seed.
     seed: int
+    # The name of the program that was stopped.
     stopped: str
+    # The number of statements.
     statements: int = 0
+    # The number of events.
     events: int = 0
+    # The number of schema changes in each backlog of the stopped program.
     backlogs: list[int] = field(default_factory=list)
+    # The time that the seed took, in s.
     seconds: float = 0.0
+    # A line for each difference.
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -64,7 +71,9 @@ class BacklogResult:
 class Stopped(NamedTuple):
     """The program that is stopped: the job ends and starts again, a publisher stands still."""
 
+    # The program.
     program: Restartable[Any]
+    # Whether it is a publisher, which stands still; otherwise it is the job, which ends and starts again.
     is_publisher: bool = False
 
     @property

@@ -27,10 +27,13 @@ SHOWN = 3  # events around a difference
 
 
 class Event(NamedTuple):
-    """A change of one row, its key by the values alone."""
+    """A change of one row."""
 
+    # The values of the row's key.
     key: Key
+    # The row_sequence.
     sequence: int
+    # The message.
     change: Change
 
 

@@ -23,10 +23,13 @@ Shape: TypeAlias = Literal["scalar", "list", "set", "map", "record"]
 
 
 class Kind(NamedTuple):
-    """A column's type. Of a record `$t` in `cql` is the user type, and `is_frozen` whether it is one cell."""
+    """A column's type."""
 
+    # The CQL text. Of a record, `$t` in it is the user type.
     cql: str
+    # The shape of the values.
     shape: Shape
+    # Whether a record or collection is one cell.
     is_frozen: bool = True
 
     def value(self, pick: random.Random) -> Plain:
@@ -112,24 +115,41 @@ SPARE = (INT, TEXT, LIST, SET, MAP, FROZEN_LIST)
 
 
 class Column(NamedTuple):
+    """A column of the table."""
+
+    # The type.
     kind: Kind
+    # Whether it is static.
     is_static: bool = False
 
 
 class Cell(NamedTuple):
+    """A written value."""
+
+    # The value.
     value: Plain
+    # The write timestamp, in µs.
     timestamp: int
 
 
 class Expected(NamedTuple):
+    """A change that must come."""
+
+    # The op of the change message.
     op: str
+    # The row before the change; None if there was none.
     before: Image | None
+    # The row after the change; None if there is none.
     after: Image | None
 
 
 @dataclass
 class Row:
+    """A row that SELECT would show."""
+
+    # Whether an INSERT made it, so that it is there without any cell.
     is_inserted: bool = False
+    # The cells, by the name of the column.
     cells: dict[str, Cell] = field(default_factory=dict)
 
 

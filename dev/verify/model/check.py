@@ -39,23 +39,29 @@ EXPIRY_SECONDS = LONGEST_TTL + 1.5
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The parts of the stack that a seed's run needs; `push` as Settler's.
+    """The parts of the stack that a seed's run needs."""
 
-    `schema_client` speaks to a node with CDC: one without loses a table's `cdc = true` (SchemaKeyspace). The schema
-    changes while it is written to if it `evolves`, and the `programs` (publisher, kafka) stop for `pause_seconds`.
-    `replicas`: how many nodes with CDC have each row, None for all.
-    """
-
+    # The client that writes and reads.
     client: CqlClient
+    # The client of a node with CDC. One without loses a table's `cdc = true` (SchemaKeyspace).
     schema_client: CqlClient
+    # The addresses of the servers.
     servers: Servers
+    # Cassandra's version, such as `5.0`.
     version: str
+    # The replication of the keyspace, as CQL.
     replication: str
+    # The job's reorder buffer, in s.
     reorder_seconds: float = 0.0
+    # Makes the nodes hand over the content of their logs, where they would otherwise wait.
     push: Callable[[], None] = lambda: None
+    # Whether the schema changes while it is written to.
     evolves: bool = False
+    # The time for which the programs stop, in s; 0 if none does.
     pause_seconds: float = 0.0
+    # The programs that may stop (publisher, kafka), by name.
     programs: Mapping[str, Restartable[Any]] = field(default_factory=dict)
+    # The number of nodes with CDC that have each row; None for all.
     replicas: int | None = None
 
     @property
@@ -72,15 +78,23 @@ class Run:
 
 @dataclass(slots=True)
 class Result:
-    """`problems`: a line for each broken invariant; `rows` and `changes`: how much was compared."""
+    """The result of a seed."""
 
+    # The seed.
     seed: int
+    # The number of statements.
     statements: int = 0
+    # The number of rows that were compared.
     rows: int = 0
+    # The number of changes that were compared.
     changes: int = 0
+    # The number of changes that no write has made.
     expiries: int = 0
+    # The number of raw messages.
     raw: int = 0
+    # The time that the seed took, in s.
     seconds: float = 0.0
+    # A line for each broken invariant.
     problems: list[str] = field(default_factory=list)
 
 

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 class KeyPart(NamedTuple):
-    """Stands for the value of a partition key column, which follows from the partition's number."""
+    """The place of a partition key column's value, which follows from the partition's number."""
 
+    # The position of the column in the partition key.
     position: int
 
 
@@ -20,9 +21,11 @@ Term: TypeAlias = Value | KeyPart
 
 
 class Cql(NamedTuple):
-    """A piece of CQL: `?` for each of its values, `$k` for the keyspace."""
+    """A piece of CQL."""
 
+    # The text: `?` for each of its values, `$k` for the keyspace.
     text: str
+    # The values, in order.
     terms: tuple[Term, ...] = ()
 
     def with_increments(self, value: Value) -> Cql:

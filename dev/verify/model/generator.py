@@ -34,15 +34,17 @@ PAUSES: tuple[Literal["publisher", "kafka"], ...] = ("publisher", "publisher", "
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The events besides statements: changes of the schema; programs that stop for `pause_seconds` (0: none do).
+    """The events besides statements."""
 
-    `changes` schema changes a statement, `truncations` of them a TRUNCATE.
-    """
-
+    # Cassandra's version, such as `5.0`.
     version: str = "5.0"
+    # Whether the schema changes.
     evolves: bool = False
+    # The time for which programs stop, in s; 0 if none does.
     pause_seconds: float = 0.0
+    # The number of schema changes for each statement.
     changes: float = CHANGES
+    # The share of the schema changes that is a TRUNCATE.
     truncations: float = TRUNCATIONS
 
 

@@ -20,12 +20,17 @@ FIXED_SIZE = frozenset({"int", "bigint", "float", "double"})  # of what vectors 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A CQL type: `name` is a native type's, or list, set, map, tuple, user or vector; `parts` are its inner types."""
+    """A CQL type."""
 
+    # The name of a native type, or list, set, map, tuple, user or vector.
     name: str
+    # The inner types.
     parts: tuple[Kind, ...] = ()
+    # The names of a user type's fields.
     fields: tuple[str, ...] = ()
+    # The name of a user type.
     user_type: str = ""
+    # Whether it is frozen.
     is_frozen: bool = False
 
     @property

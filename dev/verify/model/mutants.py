@@ -171,8 +171,9 @@ class MutantPlanner(Planner):
 
 @dataclass(frozen=True, slots=True)
 class MutantPlan(BatchPlan):
-    """It is pickled to the workers, each of which serves this job alone."""
+    """A plan with a defect. It is pickled to the workers, each of which serves this job alone."""
 
+    # The name of the defect.
     mutant: str = ""
 
     def processor(self, raw_topic: str) -> RawProcessor:

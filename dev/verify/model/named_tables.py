@@ -38,11 +38,15 @@ CUSTOM = "'org.apache.cassandra.db.marshal.DynamicCompositeType(s=>UTF8Type,i=>I
 
 
 class NamedTable(NamedTuple):
-    """A table of a keyspace; `columns` are CQL names and types. The first one is the key."""
+    """A table of a keyspace."""
 
+    # The name of the keyspace.
     keyspace: str
+    # The name of the table.
     name: str
+    # The CQL names and types of the columns. The first one is the key.
     columns: tuple[tuple[str, str], ...] = (("k", "int"), ("v", "text"))
+    # Whether CDC is on.
     is_cdc: bool = True
 
     @property

@@ -30,16 +30,25 @@ WRITES = 3  # of each table in each step
 
 @dataclass(slots=True)
 class NamesResult:
-    """`refused` are the tables that Cassandra itself does not make."""
+    """The result of a seed."""
 
+    # The seed.
     seed: int
+    # The number of good tables.
     tables: int = 0
+    # The number of tables that cannot be published.
     bad: int = 0
+    # The names of the tables that Cassandra itself does not make.
     refused: list[str] = field(default_factory=list)
+    # The number of statements.
     statements: int = 0
+    # The number of changes.
     changes: int = 0
+    # The number of rows that were compared.
     rows: int = 0
+    # The time that the seed took, in s.
     seconds: float = 0.0
+    # A line for each problem.
     problems: list[str] = field(default_factory=list)
 
     @property

@@ -19,7 +19,11 @@ _FORMER = re.compile(r"\w+\.(\w+)(?:-v\d+)? (?:.*, )?p=(\d+)\b")  # a row of a k
 
 
 class Place(NamedTuple):
+    """The place of a problem."""
+
+    # The name of the table.
     table: str
+    # The number of the Cassandra partition.
     partition: int
 
 

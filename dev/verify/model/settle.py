@@ -34,7 +34,9 @@ COPY_SECONDS = 2.0  # between two copies of messages that only move the time
 class Marker(NamedTuple):
     """A row to be seen in the raw topic."""
 
+    # The Cassandra partition of the row.
     place: Place
+    # The key of its raw message.
     key: bytes
 
 

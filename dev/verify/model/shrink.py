@@ -31,9 +31,11 @@ Indices = tuple[int, ...]
 
 
 class Phases(NamedTuple):
-    """The writes of a seed to a partition, with the changes of its table, and the writes there once those are out."""
+    """The items of one Cassandra partition, in two phases."""
 
+    # The writes of a seed to it, with the changes of its table.
     first: list[Item]
+    # The writes to it once those of the first phase are out.
     then: list[Item]
 
     def chosen(self, kept: Iterable[int]) -> Phases:

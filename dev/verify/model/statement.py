@@ -20,8 +20,11 @@ NO_INCREMENT = integer(0, 8)
 class Part(NamedTuple):
     """A statement of one partition of one table, as the table is at that time."""
 
+    # The table as it is at that time.
     table: Table
+    # The number of the Cassandra partition.
     partition: int
+    # The statement.
     cql: Cql
 
     def values(self) -> list[Value]:
@@ -39,16 +42,17 @@ class Part(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One part, or a batch of several (`batch`: the word before BATCH, None where it is none).
+    """A statement, or a batch of several."""
 
-    `is_serial`: a conditional one; `may_be_refused`: it sets an element of a list that may not be there; `is_bound`: it
-    is prepared and its values are bound.
-    """
-
+    # The statements.
     parts: tuple[Part, ...]
+    # The word before BATCH; None if it is no batch.
     batch: str | None = None
+    # Whether it is conditional.
     is_serial: bool = False
+    # Whether it sets an element of a list that may not be there.
     may_be_refused: bool = False
+    # Whether it is prepared and its values are bound.
     is_bound: bool = False
 
     def cql(self, keyspace: str) -> str:
@@ -94,9 +98,11 @@ class Statement(NamedTuple):
 
 
 class SchemaChange(NamedTuple):
-    """Statements of tables to which nothing else is being written, and these tables as they are afterwards."""
+    """A change of tables to which nothing else is being written."""
 
+    # The statements.
     texts: tuple[str, ...]
+    # The tables as they are afterwards.
     after: tuple[Table, ...]
 
     def tables(self) -> frozenset[str]:
@@ -107,8 +113,9 @@ class SchemaChange(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """A program is stopped; statements go on."""
+    """A program is stopped. Statements go on."""
 
+    # The name of the program.
     program: Literal["publisher", "kafka"]
 
     def script(self, keyspace: str) -> str:  # noqa: ARG002 - as of the others
@@ -116,9 +123,11 @@ class Pause(NamedTuple):
 
 
 class Resume(NamedTuple):
-    """It goes on; it was stopped for `seconds` at least."""
+    """A stopped program goes on."""
 
+    # The name of the program.
     program: Literal["publisher", "kafka"]
+    # The time for which it was stopped at least, in s.
     seconds: float
 
     def script(self, keyspace: str) -> str:  # noqa: ARG002 - as of the others

@@ -23,35 +23,51 @@ Times: TypeAlias = Literal["", "rising", "extreme"]
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
+    """A clustering column."""
+
+    # The name.
     name: str
+    # The type.
     kind: Kind
+    # ASC or DESC.
     order: str = "ASC"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Partitions are numbered: each number has a partition key of its own.
+    """One table. Its Cassandra partitions are numbered: each number has a partition key of its own."""
 
-    `partitions` is how many the workload writes to, `weight` how often it takes this table. `evolution` is what happens
-    to its schema while it is written to, `times` which timestamps its writes have; `beside` are statements after CREATE
-    TABLE, of indexes and views. `is_truncated` is whether the workload truncates it.
-    """
-
+    # The name.
     name: str
+    # The number of Cassandra partitions that the workload writes to.
     partitions: int
+    # The clustering columns.
     clustering: tuple[Clustering, ...] = ()
+    # The static columns.
     static: tuple[Column, ...] = ()
+    # The regular columns.
     regular: tuple[Column, ...] = ()
+    # The columns of the partition key.
     key: tuple[Column, ...] = (NUMBER,)
+    # Whether its regular columns are counters.
     is_counter: bool = False
+    # Whether CDC is on.
     is_cdc: bool = True
+    # Whether it is a compact table.
     is_compact: bool = False
+    # The default time to live, in s; 0 for none.
     default_ttl: int = 0
+    # The gc_grace_seconds; None for Cassandra's default.
     gc_grace: int | None = None
+    # The kind of schema changes while it is written to.
     evolution: Evolution = ""
+    # The kind of timestamps that its writes have.
     times: Times = ""
+    # Statements after CREATE TABLE, of indexes and views.
     beside: tuple[str, ...] = ()
+    # How often the workload takes this table, in proportion to others.
     weight: float = 1.0
+    # Whether the workload truncates it.
     is_truncated: bool = True
 
     @property

@@ -36,9 +36,11 @@ KAFKA_SECONDS = 30.0
 
 
 class Target(NamedTuple):
-    """All messages of a raw partition before `end` are to be folded, and what is due by `now_ms`."""
+    """The position that the job must reach in a raw partition."""
 
+    # The offset after the last message that must be folded.
     end: int
+    # The time, in ms, up to which all that is due must be done.
     now_ms: int
 
     def is_reached(self, committed: TopicPartition) -> bool:

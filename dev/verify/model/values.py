@@ -24,9 +24,11 @@ UUID_EPOCH = 0x01B21DD213814000  # 1970 in a timeuuid's units of 100 ns
 
 
 class Value(NamedTuple):
-    """`text`: the CQL literal; `data`: the serialized value, None for null, UNSET_VALUE for unset."""
+    """One value."""
 
+    # The CQL literal.
     text: str
+    # The serialized value; None for null, UNSET_VALUE for unset.
     data: object
 
     @property
@@ -90,13 +92,15 @@ DURATIONS: Mapping[str, tuple[int, int, int]] = {
 
 
 class Native(NamedTuple):
-    """The way a type writes and serializes a Python value, its pool, and `number`: as many values as
-    there are numbers.
-    """
+    """The values of a native type."""
 
+    # Returns the CQL literal of a Python value.
     literal: Callable[[Any], str]
+    # Serializes a Python value.
     serialize: Callable[[Any], bytes]
+    # The Python values to choose from.
     pool: tuple[Any, ...]
+    # Returns the Python value of a number: another one for each, as far as the type has so many.
     number: Callable[[int], Any]
     special: tuple[Any, ...] = ()  # the values of the first numbers, where they differ
 

@@ -26,9 +26,13 @@ _DEFECT_SECONDS = 60.0  # within which a defect must be found
 class Found(NamedTuple):
     """The end of a process, and the case that it ran."""
 
+    # The name of the target.
     target: str
+    # The number of the case.
     case: int
+    # The exit code of the process.
     exit_code: int
+    # The output of the process.
     output: str
 
 

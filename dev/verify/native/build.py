@@ -26,9 +26,11 @@ RUNTIMES = ("libasan.so", "libubsan.so")
 
 
 class Defect(NamedTuple):
-    """A check that is left out of BUFFERS: `wrong` in the place of `right`. It must be found."""
+    """A check that is left out of BUFFERS. It must be found."""
 
+    # The text of the check.
     right: str
+    # The text in its place.
     wrong: str
 
 

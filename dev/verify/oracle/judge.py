@@ -34,25 +34,34 @@ NO_LINE = '{"nothing":"more"}'
 
 @dataclass(slots=True)
 class Tally:
-    """The counts of a comparison. `unknown`: mutations of tables that are gone, which both pass over; `refused`: what
-    both cannot read; `invalid`: what Cassandra reads as we do, and then its PartitionUpdate.validate stumbles over
-    (3.11's with a NullPointerException); `parts`: split updates that it read and wrote again; `damaged`: damaged
-    segments, and `killed` those that killed Cassandra's reader; `native`: mutations that the publisher's native core
-    split as the Python code does, byte for byte; `differences`: the first of them in words.
-    """
+    """The counts of a comparison."""
 
+    # The number of mutations.
     mutations: int = 0
+    # The number of partition updates.
     updates: int = 0
+    # The number of rows.
     rows: int = 0
+    # The number of cells.
     cells: int = 0
+    # The number of split updates that Cassandra read and wrote again.
     parts: int = 0
+    # The number of damaged segments.
     damaged: int = 0
+    # The number of mutations of tables that are gone. Both pass over them.
     unknown: int = 0
+    # The number of mutations that both cannot read.
     refused: int = 0
+    # The number of mutations that Cassandra reads as we do and that its PartitionUpdate.validate stumbles over (3.11's
+    # with a NullPointerException).
     invalid: int = 0
+    # The number of damaged segments that killed Cassandra's reader.
     killed: int = 0
+    # The number of mutations that the publisher's native core split as the Python code does, byte for byte.
     native: int = 0
+    # The number of differences.
     different: int = 0
+    # The first differences, in words.
     differences: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:

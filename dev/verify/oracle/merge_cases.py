@@ -68,11 +68,15 @@ _PATHS: dict[CqlType, tuple[bytes, ...]] = {
 
 
 class Batch(NamedTuple):
-    """One request to the oracle, with the rows themselves."""
+    """One request to the oracle."""
 
+    # The table.
     table: MergedTable
+    # The rows.
     pool: list[Row]
+    # The deletions that are active in merges.
     active: list[DeletionTime]
+    # The merges of these rows.
     merges: list[Merge]
 
 

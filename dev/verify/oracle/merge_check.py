@@ -35,9 +35,13 @@ _PROGRESS_SECONDS = 5.0
 class Difference(NamedTuple):
     """A merge that the two do not agree on."""
 
+    # The request.
     batch: Batch
+    # The merge.
     merge: Merge
+    # Cassandra's row.
     theirs: Row
+    # Our row.
     ours: Row
 
     def __str__(self) -> str:
@@ -47,11 +51,15 @@ class Difference(NamedTuple):
 
 
 class Result(NamedTuple):
-    """`by_3_11`: merges that came out by rules that 3.11 alone has; `passed_over`: those that no memtable does."""
+    """The counts of a comparison."""
 
+    # The number of merges.
     merges: int
+    # The number of merges that came out by rules that 3.11 alone has.
     by_3_11: int
+    # The number of merges that no memtable does.
     passed_over: int
+    # The merges that differ.
     differences: list[Difference]
 
 

@@ -34,20 +34,24 @@ _NO_PATH = _LENGTH.pack(-1)
 
 
 class MergedTable(NamedTuple):
-    """One of the oracle's tables: its number there, its columns, and whether they are counters."""
+    """One of the oracle's tables."""
 
+    # Its number there.
     number: int
+    # The columns, by name.
     columns: Mapping[str, ColumnMetadata]
+    # Whether they are counters.
     is_counter: bool = False
 
 
 class Merge(NamedTuple):
-    """The inputs of a merge: indexes in a request's pool; `how` is 'r' (as a read) or 'w' (as a memtable, `active`
-    unused).
-    """
+    """One merge."""
 
+    # `r` for a merge as a read does it, `w` for one as a memtable does it.
     how: str
+    # The index of the active deletion in the request; a memtable's merge does not use it.
     active: int
+    # The indexes of the rows in the request's pool.
     rows: tuple[int, ...]
 
 

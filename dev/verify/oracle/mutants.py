@@ -27,10 +27,13 @@ _Node: TypeAlias = ast.expr | ast.If
 
 
 class Mutant(NamedTuple):
-    """`name`: the function, and an expression of it, or an if's condition, before and after, as Python says it."""
+    """A module with one changed decision."""
 
+    # The name of the function.
     function: str
+    # The function, and its expression or condition before and after, as Python writes it.
     name: str
+    # The source of the whole module.
     source: str
 
     def module(self, of: ModuleType) -> ModuleType:

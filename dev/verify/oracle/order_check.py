@@ -35,9 +35,11 @@ BOUNDS = (Kind.EXCL_END_BOUND, Kind.INCL_START_BOUND, Kind.INCL_END_BOUND, Kind.
 
 
 class Compared(NamedTuple):
-    """The number of pairs that Cassandra could order, and those that we order otherwise, in words."""
+    """The result of a comparison."""
 
+    # The number of pairs that Cassandra could order.
     pairs: int
+    # The pairs that we order otherwise, in words.
     differences: list[str]
 
 

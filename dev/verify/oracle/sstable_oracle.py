@@ -34,12 +34,13 @@ ERROR = '{"error":'
 
 
 class Purge(NamedTuple):
-    """The times that a compaction purges by, in s. `is_repaired_only`: repaired tombstones only; none of the SSTables
-    is.
-    """
+    """The rules by which a compaction purges."""
 
+    # The time of the compaction, in s since the epoch.
     now: int
+    # How long a tombstone is kept at least, in s.
     gc_grace_seconds: int
+    # Whether only repaired tombstones are purged. None of the SSTables is repaired.
     is_repaired_only: bool = False
 
 
@@ -82,20 +83,29 @@ class SSTableOracle(JavaChild):
 
 @dataclass(slots=True)
 class SSTableTally:
-    """The counts of a comparison. `refused`: SSTables that both refuse at the same row; `differences`: the first, in
-    words.
-    """
+    """The counts of a comparison."""
 
+    # The number of SSTables.
     sstables: int = 0
+    # The number of Cassandra partitions.
     partitions: int = 0
+    # The number of static rows.
     statics: int = 0
+    # The number of deletions of whole Cassandra partitions.
     deletions: int = 0
+    # The number of rows.
     rows: int = 0
+    # The number of range tombstone markers.
     markers: int = 0
+    # The number of cells.
     cells: int = 0
+    # The number of SSTables that both refuse at the same row.
     refused: int = 0
+    # The number of differences.
     different: int = 0
+    # The first differences, in words.
     differences: list[str] = field(default_factory=list)
+    # The compressors of these SSTables.
     compressors: set[str] = field(default_factory=set)
 
     def add(self, other: SSTableTally) -> None:

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 class Judged(NamedTuple):
-    """`is_good`: nothing differs, and as much was compared as was asked for."""
+    """The result for one version."""
 
+    # The counts, in words.
     summary: str
+    # The differences, in words.
     differences: list[str]
+    # Whether nothing differs, and as much was compared as was asked for.
     is_good: bool
 
 

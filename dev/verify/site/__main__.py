@@ -37,9 +37,11 @@ BROKEN_IMAGES = "[...document.images].filter(each => !each.complete || !each.nat
 
 
 class Term(NamedTuple):
-    """A reader's search, and a page that has to be among the first results."""
+    """A reader's search."""
 
+    # The words.
     text: str
+    # The page that has to be among the first results.
     page: str
 
 

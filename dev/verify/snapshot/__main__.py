@@ -42,9 +42,11 @@ DATACENTER = "cdc"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Statements before CDC is on, and as many beside the snapshot; rows of the large table."""
+    """The size of a run."""
 
+    # The number of statements before CDC is on; as many are written beside the snapshot.
     statements: int
+    # The number of rows of the large table.
     rows: int
 
 

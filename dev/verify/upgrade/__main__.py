@@ -38,10 +38,13 @@ SHOWN = 30
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of the whole run. `problems` has a line for each broken invariant."""
+    """The result of the whole run."""
 
+    # The number of statements.
     statements: int = 0
+    # The number of rows that were compared.
     rows: int = 0
+    # A line for each broken invariant.
     problems: list[str] = field(default_factory=list)
 
 

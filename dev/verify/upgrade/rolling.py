@@ -20,10 +20,13 @@ REFUSE_SECONDS = 5.0
 
 
 class Step(NamedTuple):
-    """The outcome of one program: seconds until it worked again, or the code by which it refused."""
+    """The outcome of one program."""
 
+    # The name of the program.
     program: str
+    # The time until it worked again, in s.
     seconds: float
+    # The code by which it refused; None if it did not.
     refused: str | None = None
 
 

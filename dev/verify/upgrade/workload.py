@@ -41,7 +41,9 @@ SETTINGS: dict[str, Setting] = {
 class Features(NamedTuple):
     """The kinds that the older release knows, beside rows and `ALTER`."""
 
+    # Whether it knows TRUNCATE and DROP.
     truncate_and_drop: bool
+    # Whether it knows snapshots.
     snapshots: bool
 
     def __str__(self) -> str:

@@ -41,7 +41,11 @@ def test_the_reference_is_fresh() -> None:
 def test_a_field_has_the_comment_above_it() -> None:
     page = library_api_page()
     assert "\n    # the logical offset up to which the segment is durable\n    offset: int\n" in page
-    assert "\nclass CommitLogPosition(NamedTuple)\n    segment_id: int\n    position: int\n```\n" in page
+    fields = (
+        "    # The id of the segment.\n    segment_id: int\n"
+        "    # The offset in the segment, in bytes.\n    position: int\n"
+    )
+    assert f"\nclass CommitLogPosition(NamedTuple)\n{fields}```\n" in page
 
 
 @pytest.mark.parametrize("package", PACKAGES)
