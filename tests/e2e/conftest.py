@@ -79,7 +79,7 @@ def client(servers: Servers) -> Iterator[CqlClient]:
 
 
 @pytest.fixture
-def follow(servers: Servers) -> Iterator[Callable[[str], ChangeReader]]:
+def open_reader(servers: Servers) -> Iterator[Callable[[str], ChangeReader]]:
     """Makes readers of all changes of a keyspace, from the first one on."""
     readers: list[ChangeReader] = []
 
@@ -114,5 +114,5 @@ def table(client: CqlClient, servers: Servers) -> Iterator[MakeTable]:
         return made[-1]
 
     yield make
-    for each in made:
-        each.close()
+    for reader in made:
+        reader.close()

@@ -72,5 +72,5 @@ def repair_planted(
     assert audited.status == 1
     [summary] = audited.of("summary")
     assert summary["rows"] > 300
-    assert {each["key"]["p"]: each["replaced"] for each in audited.of("repair")} == {1: True, 2: True, 3: True}
+    assert {repair["key"]["p"]: repair["replaced"] for repair in audited.of("repair")} == {1: True, 2: True, 3: True}
     assert not list(Path(str(stack.materializer.settings["materializer.state_directory"])).glob("*.audit"))

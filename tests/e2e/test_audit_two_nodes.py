@@ -82,7 +82,7 @@ def await_ends(client: CqlClient, repair: UUID) -> None:
 
 
 def replaced(audited: Audited) -> dict[int, bool]:
-    return {each["key"]["p"]: each["replaced"] for each in audited.of("repair")}
+    return {repair["key"]["p"]: repair["replaced"] for repair in audited.of("repair")}
 
 
 def check_clean(stack: Stack) -> None:

@@ -87,8 +87,10 @@ class LosingBatch(Batch):
     """Loses the first change of a list."""
 
     def _take(self, changes: list[Change]) -> None:
-        lost = next((each for each in changes if each.value and (each.value["after"] or {}).get("v") == [1, 1]), None)
-        super()._take([each for each in changes if each is not lost])
+        lost = next(
+            (change for change in changes if change.value and (change.value["after"] or {}).get("v") == [1, 1]), None
+        )
+        super()._take([change for change in changes if change is not lost])
 
 
 @pytest.mark.timeout(1000)

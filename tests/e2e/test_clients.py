@@ -42,10 +42,10 @@ def first_lines(command: list[str], count: int, cwd: Path) -> list[str]:
 
 
 def test_the_story_of_the_demo_comes_true(
-    client: CqlClient, markers: shop.Markers, follow: Callable[[str], ChangeReader]
+    client: CqlClient, markers: shop.Markers, open_reader: Callable[[str], ChangeReader]
 ) -> None:
     printed = io.StringIO()
-    demo = Demo(Console(file=printed, width=200), client, follow(shop.KEYSPACE), markers)
+    demo = Demo(Console(file=printed, width=200), client, open_reader(shop.KEYSPACE), markers)
     demo.catch_up()
     demo.show_story(steps(order=8, name="grace", ttl=20))
     lines = printed.getvalue().splitlines()

@@ -59,9 +59,9 @@ def test_a_crash_in_mid_load_loses_and_doubles_nothing(
     stack: Stack,
     client: CqlClient,
     markers: shop.Markers,
-    follow: Callable[[str], ChangeReader],
+    open_reader: Callable[[str], ChangeReader],
 ) -> None:
-    reader = follow(shop.KEYSPACE)
+    reader = open_reader(shop.KEYSPACE)
     history = History()
     load = Load(client, RATE, LOAD_SECONDS, seed=time.time_ns())
     load.start()

@@ -246,7 +246,7 @@ def erase(person: Person, client: CqlClient) -> None:
     letters = run(stack.materializer, "materializer", "dead-letters", "ls").splitlines()
     [letter] = [line for line in letters if " offset " in line]
     run(stack.materializer, "materializer", "dead-letters", "discard", letter.split()[0])
-    of_changes, of_letters = (settings_of(each["--add-config"]) for each in commands("kafka-configs.sh")[:2])
+    of_changes, of_letters = (settings_of(command["--add-config"]) for command in commands("kafka-configs.sh")[:2])
     for topic in (PEOPLE, MOVED, TARGET):
         set_days(stack, topic, of_changes)
     for topic in (RAW, f"cdc.raw.{KEYSPACE}.moved"):

@@ -19,5 +19,5 @@ pytestmark = pytest.mark.servers
 STATEMENTS = 5000
 
 
-def test_every_statement_comes_out_one_for_one(client: CqlClient, follow: Callable[[str], ChangeReader]) -> None:
-    assert event_problems(client, follow("every_event"), "every_event", seed=5, count=STATEMENTS) == []
+def test_every_statement_comes_out_one_for_one(client: CqlClient, open_reader: Callable[[str], ChangeReader]) -> None:
+    assert event_problems(client, open_reader("every_event"), "every_event", seed=5, count=STATEMENTS) == []

@@ -66,8 +66,8 @@ def test_a_static_column_is_dropped_from_every_row(table: MakeTable) -> None:
     t.settle()
     t.run("ALTER TABLE $t DROP st")
     changes = t.settle()
-    assert [each for each in told(changes) if each[1] == 1] == [("u", 1, {"v": "v", "st": "st"}, {"v": "v"})]
-    assert [each for each in told(changes) if each[1] == -1] == [
+    assert [change for change in told(changes) if change[1] == 1] == [("u", 1, {"v": "v", "st": "st"}, {"v": "v"})]
+    assert [change for change in told(changes) if change[1] == -1] == [
         ("u", -1, {"st": "st", "s2": "s2"}, {"s2": "s2"}),
         ("d", -1, {"st": "st"}, None),
     ]

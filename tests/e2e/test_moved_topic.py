@@ -88,20 +88,20 @@ def flag(stack: Stack, folder: Path) -> None:
 def check(client: CqlClient, topics: Topics, topic: str, *left: str) -> None:
     """The topic shows what SELECT does, the others nothing, and every key has one unbroken chain."""
     assert topics.problems() == []
-    for each in left:
-        assert not list(topics.history(each).latest(f"{KEYSPACE}.{TABLE}")), each
+    for former in left:
+        assert not list(topics.history(former).latest(f"{KEYSPACE}.{TABLE}")), former
     result = compare(client, topics.history(topic), [(KEYSPACE, TABLE)])
     assert result.differences == []
     assert result.tables[f"{KEYSPACE}.{TABLE}"] > len(PARTITIONS) * ROWS / 2
 
 
 def states(stack: Stack) -> list[dict[str, Any]]:
-    """What `state ls --topics` says of each raw partition of the table."""
+    """Return the lines of `state ls --topics` for the raw partitions of the table."""
     command = [sys.executable, "-m", "materializer", "state", "ls", "--json", "--topics"]
     environment = {**os.environ, **environment_of(stack.materializer.settings)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found = map(json.loads, done.stdout.splitlines())
-    return [each for each in found if f"{KEYSPACE}.{TABLE}-" in each["partition"]]
+    return [state for state in found if f"{KEYSPACE}.{TABLE}-" in state["partition"]]
 
 
 def test_a_field_becomes_personal_under_load(stack: Stack, client: CqlClient, topics: Topics, tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_a_field_becomes_personal_under_load(stack: Stack, client: CqlClient, to
     assert writer.count > 100
     check(client, topics, SECOND, FIRST)
     ends, begun = topics.moved(FIRST), topics.moved(SECOND)
-    assert {each["source"]["file"] for each in ends} == {SECOND}
-    assert {each["op"] for each in begun} == {"r"}
+    assert {end["source"]["file"] for end in ends} == {SECOND}
+    assert {beginning["op"] for beginning in begun} == {"r"}
     assert len(ends) == len(begun) >= len(rows) / 2
 
     # The registry is down, and the job starts again.
@@ -153,4 +153,4 @@ def test_a_field_becomes_personal_under_load(stack: Stack, client: CqlClient, to
     mark(client, 3, "k")
     topics.wait_for_marks(THIRD, 3, SECONDS)
     check(client, topics, THIRD, FIRST, SECOND)
-    assert {tuple(each["topics"]) for each in states(stack)} == {(THIRD,)}
+    assert {tuple(state["topics"]) for state in states(stack)} == {(THIRD,)}

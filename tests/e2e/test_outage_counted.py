@@ -167,7 +167,7 @@ def check(reader: ChangeReader, load: CountedLoad) -> None:
     deadline = time.monotonic() + DRAINED_SECONDS
     while any(wanted[table] - found[table].keys() for table in TABLES):
         missing = {table: sorted(wanted[table] - found[table].keys()) for table in TABLES}
-        assert time.monotonic() < deadline, {table: (len(each), each[:20]) for table, each in missing.items()}
+        assert time.monotonic() < deadline, {table: (len(rows), rows[:20]) for table, rows in missing.items()}
         changes = reader.poll(1.0)
         history.add(changes)
         for change in changes:

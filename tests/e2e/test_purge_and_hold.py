@@ -1,4 +1,4 @@
-"""What has been deleted for longer than gc_grace is purged; with `hold`, writes come out in timestamp order."""
+"""Deletions older than gc_grace are purged; with `hold`, writes come out in timestamp order."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class Topic:
             self.history.add(self.reader.poll(0.1))
 
     def of(self, k: int, c: int) -> list[Change]:
-        return [each for each in self.all() if (each.key["k"], each.key["c"]) == (k, c)]
+        return [change for change in self.all() if (change.key["k"], change.key["c"]) == (k, c)]
 
     def all(self) -> list[Change]:
-        return [each for changes in self.history.changes.values() for each in changes]
+        return [change for changes in self.history.changes.values() for change in changes]
 
     def wait_for(self, k: int, c: int, count: int) -> list[Change]:
         """The first so many changes of a row."""
@@ -78,9 +78,11 @@ class Topic:
 
 
 @pytest.fixture
-def topic(client: CqlClient, follow: Callable[[str], ChangeReader], request: pytest.FixtureRequest) -> Iterator[Topic]:
+def topic(
+    client: CqlClient, open_reader: Callable[[str], ChangeReader], request: pytest.FixtureRequest
+) -> Iterator[Topic]:
     keyspace: str = request.param
-    yield Topic(client, keyspace, follow(keyspace))
+    yield Topic(client, keyspace, open_reader(keyspace))
     client.execute(f"DROP KEYSPACE {keyspace}")
 
 
@@ -113,7 +115,7 @@ def test_purging_waits_for_gc_grace_and_for_every_publisher(
     firsts = first_numbers(t, range(1, 30), lambda number: number > 1)
     assert set(firsts) == {1, 4}  # the deleted row had three changes: new rows begin after them once it is purged
     t.run("INSERT INTO $t (k, c, v) VALUES (1, 0, 2)")
-    assert [each.value["source"]["row_sequence"] for each in t.wait_for(1, 0, 4) if each.value] == [1, 2, 3, 4]
+    assert [change.value["source"]["row_sequence"] for change in t.wait_for(1, 0, 4) if change.value] == [1, 2, 3, 4]
 
     silent = be_a_publisher_once(servers)
     t.run(*(f"UPDATE $t SET v = {v} WHERE k = 1 AND c = 0" for v in range(10, 20)), "DELETE FROM $t WHERE k = 1")
@@ -129,7 +131,7 @@ def test_purging_waits_for_gc_grace_and_for_every_publisher(
     t.run("INSERT INTO $t (k, c, v) VALUES (2, 2, 1)", "INSERT INTO $t (k, c, v) VALUES (3, 1, 1)")
     t.wait_for(3, 1, 1)
     t.poll(1)
-    assert [each.value and each.value["op"] for each in t.of(2, 1)] == ["c", "d"]
+    assert [change.value and change.value["op"] for change in t.of(2, 1)] == ["c", "d"]
     assert t.of(2, 2) == []
     assert {row["k"] for row in t.client.rows(PURGED, "t")} == {1, 3}
 
@@ -192,7 +194,7 @@ def test_held_writes_come_out_in_order_in_quiet_partitions_and_after_a_crash(
 
 
 def values(changes: list[Change]) -> list[tuple[Any, Any]]:
-    images = [[each.value and each.value[which] for which in ("before", "after")] for each in changes]
+    images = [[change.value and change.value[which] for which in ("before", "after")] for change in changes]
     return [(before and before["v"], after and after["v"]) for before, after in images]
 
 

@@ -116,7 +116,7 @@ def lose_state(stack: Stack) -> None:
     """All that is stored of one raw partition, here and in the checkpoint location."""
     settings, topic = stack.materializer.settings, f"{stack.servers.topic_prefix}.raw.{KEYSPACE}.{NAME}"
     names = ("checkpoint_location", "state_directory")
-    homes = [Path(urlsplit(str(settings[f"materializer.{each}"])).path) for each in names]
+    homes = [Path(urlsplit(str(settings[f"materializer.{name}"])).path) for name in names]
     found = [path for home in homes for path in home.glob(f"*/{topic}-1")]
     assert len(found) == len(homes)
     for path in found:
@@ -124,7 +124,7 @@ def lose_state(stack: Stack) -> None:
 
 
 def materializer(stack: Stack, *arguments: str) -> str:
-    """What a command of it prints."""
+    """Run a command of it, and return the output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
     done = subprocess.run(
         [sys.executable, "-m", "materializer", *arguments],

@@ -113,14 +113,14 @@ def watched(stack: Stack) -> Iterator[Counter[str]]:
     highest: Counter[str] = Counter()
     end = threading.Event()
 
-    def look() -> None:
+    def watch_fills() -> None:
         while not end.wait(LOOK_SECONDS):
             for number, publisher in enumerate(stack.publishers):
                 status = read_status(stack, number)
                 highest[publisher.name] = max(highest[publisher.name], round(100 * status["used"] / status["full_at"]))
 
     with ThreadPoolExecutor(1) as pool:
-        looking = pool.submit(look)
+        looking = pool.submit(watch_fills)
         try:
             yield highest
         finally:

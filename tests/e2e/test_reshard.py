@@ -40,9 +40,9 @@ def test_more_partitions_under_load(
     stack: Stack,
     client: CqlClient,
     markers: shop.Markers,
-    follow: Callable[[str], ChangeReader],
+    open_reader: Callable[[str], ChangeReader],
 ) -> None:
-    reader, history = follow(shop.KEYSPACE), History()
+    reader, history = open_reader(shop.KEYSPACE), History()
     read_all_changes(reader, markers, history)  # the topics are there
     load = Load(client, RATE, LOAD_SECONDS, seed=time.time_ns())
     load.start()

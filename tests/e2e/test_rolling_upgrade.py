@@ -60,7 +60,7 @@ ROLLING_TABLES = tuple(table for table in TABLES if table.name in {"plain", "wid
 
 
 class Step(NamedTuple):
-    """What is done to each node in its turn, and the messaging version of the mutations in its log from then on."""
+    """A step of the upgrade, which each node takes in its turn."""
 
     name: str
     messaging_version: int

@@ -62,7 +62,7 @@ def await_snapshot(stack: Stack, t: Table) -> None:
 
 
 def test_a_replica_that_missed_writes(pair: tuple[Stack, CqlClient]) -> None:
-    """What either has is sent, and what either has deleted is not there in the end."""
+    """Rows of either replica are sent, and rows that either has deleted are not there in the end."""
     stack, client = pair
     first, second = stack.cassandra.nodes
     t = Table(client, stack.servers, "missed")
@@ -79,7 +79,7 @@ def test_a_replica_that_missed_writes(pair: tuple[Stack, CqlClient]) -> None:
     await_snapshot(stack, t)
     t.settle()
     t.check()
-    last = {(each.key["p"], each.key["c"]): each.value for each in t.changes}
+    last = {(change.key["p"], change.key["c"]): change.value for change in t.changes}
     for p in PARTITIONS:
         deleted, updated, only_on_one = (last.get((p, c)) for c in (0, 1, 9))
         assert deleted is None or deleted["after"] is None  # it never comes if the node with the deletion is first

@@ -1,4 +1,4 @@
-"""What cannot work says so at once: one error with its code and what to do, a non-zero exit, no stack trace."""
+"""A program that cannot work ends at once: one error with its code and what to do, a non-zero exit, no stack trace."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_a_truncated_table_loses_its_rows_and_begins_again(table: MakeTable) -> 
     t.settle()
     t.run("TRUNCATE $t")
     found = t.settle()
-    ended = [each for each in found if each.value is not None and each.value["source"]["cause"] == "truncate"]
+    ended = [change for change in found if change.value is not None and change.value["source"]["cause"] == "truncate"]
     assert told(ended) == [
         ("d", 1, {"v": "v", "st": "st"}, None),
         ("d", 2, {"m": '{"1":1}', "st": "st"}, None),
@@ -67,4 +67,4 @@ def test_writes_go_on_while_a_table_is_truncated(table: MakeTable, servers: Serv
         writer.join()
     t.settle()
     t.check()
-    assert any(each.value and each.value["source"]["cause"] == "truncate" for each in t.changes)
+    assert any(change.value and change.value["source"]["cause"] == "truncate" for change in t.changes)

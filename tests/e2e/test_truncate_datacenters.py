@@ -150,7 +150,7 @@ def test_the_rows_of_a_node_that_misses_a_truncation_come_back_by_a_snapshot(sta
     t.settle()
     t.check()
     assert {"truncate", "write"} <= causes(t)
-    assert "r" in {each.value["op"] for each in t.changes if each.value is not None}
+    assert "r" in {change.value["op"] for change in t.changes if change.value is not None}
     t.close()
     stack.check()
 

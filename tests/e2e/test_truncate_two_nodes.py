@@ -97,8 +97,8 @@ def test_a_dropped_table_and_one_with_its_id(pair: tuple[Stack, CqlClient]) -> N
     query = f"SELECT id FROM system_schema.tables WHERE keyspace_name = '{KEYSPACE}' AND table_name = 'dropped'"
     [row] = client.execute(query)
     t.run("DROP TABLE $t")
-    found = t.wait(lambda changes: sum(each.value is not None for each in changes) >= len(PARTITIONS))
-    assert {(each.value["op"], each.value["source"]["cause"]) for each in found if each.value is not None} == {
+    found = t.wait(lambda changes: sum(change.value is not None for change in changes) >= len(PARTITIONS))
+    assert {(change.value["op"], change.value["source"]["cause"]) for change in found if change.value is not None} == {
         ("d", "drop")
     }
     t.run(f"CREATE TABLE $t (p int, c int, v int, PRIMARY KEY (p, c)) WITH cdc = true AND id = {row['id']}")

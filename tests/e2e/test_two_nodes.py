@@ -81,7 +81,7 @@ def test_what_comes_again_makes_no_message(pair: tuple[Stack, Run]) -> None:
         names = [table.name for table in one.tables]
         halves = names[: len(names) // 2], names[len(names) // 2 :]
         for name, again in {
-            "a read at ALL": lambda: [list(run.client.rows(one.keyspace, each)) for each in halves[0]],
+            "a read at ALL": lambda: [list(run.client.rows(one.keyspace, table)) for table in halves[0]],
             "a repair": lambda: first.nodetool("repair", "--full", one.keyspace, *halves[1]),
             "a publisher without its files": lambda: duplicates.publish_anew(stack, 1),
         }.items():
@@ -96,7 +96,7 @@ def test_what_comes_again_makes_no_message(pair: tuple[Stack, Run]) -> None:
 
 def for_one_node(items: Iterable[Item]) -> Iterator[Statement]:
     """Those for which one of the two is enough: no conditional ones, and no batches with a batch log."""
-    return (each for each in items if isinstance(each, Statement) and not each.is_serial and each.batch != "")
+    return (item for item in items if isinstance(item, Statement) and not item.is_serial and item.batch != "")
 
 
 def test_nodes_and_publishers_learn_of_a_changed_table_at_different_moments(pair: tuple[Stack, Run]) -> None:

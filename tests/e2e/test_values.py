@@ -41,7 +41,9 @@ TEXT, INT, DECIMAL = NativeType("text"), NativeType("int"), NativeType("decimal"
 
 def in_keyspace(of: UserType) -> UserType:
     """The user type, and those in it, as of the test's keyspace."""
-    types = tuple(in_keyspace(each) if isinstance(each, UserType) else each for each in of.field_types)
+    types = tuple(
+        in_keyspace(field_type) if isinstance(field_type, UserType) else field_type for field_type in of.field_types
+    )
     return replace(of, keyspace=KEYSPACE, field_types=types)
 
 
@@ -158,7 +160,7 @@ def test_what_comes_out_is_what_select_gives(rows: RawRows, servers: Servers) ->
     for key, values in enumerate(inserted):
         rows.insert("of_columns", {"k": key.to_bytes(4, "big"), **values})
     found, names = read(servers, "of_columns", len(inserted))
-    came = {each["after"]["k"]: image(COLUMNS, names, each["after"]) for each in found}
+    came = {message["after"]["k"]: image(COLUMNS, names, message["after"]) for message in found}
     selected = rows.select("of_columns")
     assert len(came) == len(selected) == len(found) == len(inserted)
     count = 0
@@ -181,7 +183,7 @@ def test_keys_of_every_type_come_out_as_select_gives_them(rows: RawRows, servers
         rows.insert("of_keys", {"k": (key % 5).to_bytes(4, "big"), **row})
     selected = {tuple(row[name] for name in columns) for row in rows.select("of_keys")}
     found, names = read(servers, "of_keys", len(selected))
-    assert {tuple(image(columns, names, each["after"]).values()) for each in found} == selected
+    assert {tuple(image(columns, names, message["after"]).values()) for message in found} == selected
     assert len(found) == len(selected) > ROWS * 0.9
 
 
@@ -197,7 +199,7 @@ def test_what_avro_cannot_say_is_null_and_named(rows: RawRows, servers: Servers)
     rows.insert("of_odd", {"k": b"\0\0\0\2", **unreadable})
     rows.session.execute("INSERT INTO of_odd (k, v_in_list) VALUES (3, [blobAsInt(0x)])")
     found, _ = read(servers, "of_odd", 3)
-    by_key = {each["after"]["k"]: each for each in found}
+    by_key = {message["after"]["k"]: message for message in found}
     texts: dict[str, Any] = {"v_text": "", "v_ascii": "", "v_blob": b""}
     assert by_key[1]["after"] == {"k": 1, **dict.fromkeys(empty), **texts}
     named = {f"after.{name}" for name in empty.keys() - texts.keys()} - {"after.v_in_list"}

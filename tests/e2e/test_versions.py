@@ -199,7 +199,7 @@ def is_latest(history: History, topic: str, row: dict[str, Any]) -> bool:
 
 
 class Folded:
-    """What comes out of a table so far."""
+    """The changes of a table so far."""
 
     def __init__(self, client: CqlClient, settings: Settings, name: str) -> None:
         self._client = client
@@ -217,15 +217,15 @@ class Folded:
 
     def told(self) -> list[tuple[str, Any, Any]]:
         """(op, before, after) in the order of the keys."""
-        changes = [each for of in self._history.changes.values() for each in of]
+        changes = [change for of in self._history.changes.values() for change in of]
         ordered = sorted(changes, key=lambda change: [str(part) for part in change.key.values()])
         return [(op, before, after) for change in ordered for op, _, before, after in told([change])]
 
     def check(self, topic: str | None = None) -> None:
         """Chains hold, and the latest of each key in a topic is what SELECT shows."""
         history, latest = by_newest_columns(self._history), History()
-        changes = (each for of in history.changes.values() for each in of)
-        latest.add(replace(each, table=self._name) for each in changes if each.table == (topic or self._name))
+        changes = (change for of in history.changes.values() for change in of)
+        latest.add(replace(change, table=self._name) for change in changes if change.table == (topic or self._name))
         assert list(history.problems()) == []
         result = compare(self._client, latest, [("ks", self._name)])
         assert result.differences == []

@@ -24,7 +24,7 @@ def test_every_type_is_read(tmp_path: Path) -> None:
     chdb = pytest.importorskip("chdb")
     messages = wide_messages(DEFAULT_FORMS)
     row = json.loads(messages[0].value_schema)["fields"][0]["type"][1]
-    afters = [each["after"] for each in envelopes(messages) if each["after"] is not None]
+    afters = [envelope["after"] for envelope in envelopes(messages) if envelope["after"] is not None]
     file = tmp_path / "rows.avro"
     with file.open("wb") as opened:
         fastavro.writer(opened, fastavro.parse_schema(row), afters)

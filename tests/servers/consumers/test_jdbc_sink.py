@@ -72,7 +72,7 @@ def test_what_stops_the_sink_is_what_the_check_says(sinks: JdbcSinks, database: 
     messages = TableMessages(table, EXACT)
     with pytest.raises(SinkError):
         sinks.run(database, messages.topic, history(messages, BY_NAME[name])[0])
-    assert any(each.is_refused for each in find_limits("jdbc", table, EXACT))
+    assert any(limit.is_refused for limit in find_limits("jdbc", table, EXACT))
 
 
 @pytest.mark.exhaustive

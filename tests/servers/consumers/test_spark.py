@@ -42,22 +42,24 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize("forms", [DEFAULT_FORMS, EXACT], ids=["default", "exact"])
 def test_every_type_is_read(spark: SparkSession, forms: TypeForms) -> None:
-    messages = [each for each in wide_messages(forms) if each.value is not None]
-    rows = [(at, bytearray(each.value or b"")) for at, each in enumerate(messages)]
+    messages = [message for message in wide_messages(forms) if message.value is not None]
+    rows = [(at, bytearray(message.value or b"")) for at, message in enumerate(messages)]
     frame = spark.createDataFrame(rows, "at int, value binary")
     value = from_avro(substring(col("value"), 6, 2**30), messages[0].value_schema)
     read = frame.select("at", value.alias("v")).cache()
     expected = envelopes(messages)
-    assert [each.op for each in read.orderBy("at").select("v.op").collect()] == [each["op"] for each in expected]
+    assert [envelope.op for envelope in read.orderBy("at").select("v.op").collect()] == [
+        envelope["op"] for envelope in expected
+    ]
     for which in ("before", "after"):
         found = read.where(f"v.{which} is not null").orderBy("at").select(*columns(read, which)).collect()
-        wanted = [each[which] for each in expected if each[which] is not None]
-        assert [plain(each) for each in found] == [plain(each) for each in wanted]
+        wanted = [envelope[which] for envelope in expected if envelope[which] is not None]
+        assert [plain(row) for row in found] == [plain(row) for row in wanted]
 
 
 def columns(frame: DataFrame, which: str) -> list[Column]:
     """Timestamps as numbers: PySpark's own conversion to Python fails for the year 1."""
-    types = {each.name: each.dataType for each in frame.select(f"v.{which}.*").schema}
+    types = {field.name: field.dataType for field in frame.select(f"v.{which}.*").schema}
     return [
         (unix_millis(col(f"v.{which}.{name}")) if of == TimestampType() else col(f"v.{which}.{name}")).alias(name)
         for name, of in types.items()

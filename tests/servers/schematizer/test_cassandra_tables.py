@@ -87,7 +87,7 @@ def test_comments_become_docs(
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[-1] == "2 comments applied"
         sources = registry.call("GET", f"/api/v1/namespaces/cdc.{fresh_keyspace}/sources").body
-        assert {each["name"]: each["doc"] for each in sources} == {
+        assert {source["name"]: source["doc"] for source in sources} == {
             "keyed": "it's // no comment",
             "rawtext": "it's; (raw)",
         }

@@ -94,11 +94,11 @@ def test_two_instances_and_twenty_clients(services: list[Registry], url: str) ->
         return found
 
     with ThreadPoolExecutor(CLIENTS) as pool:
-        results = [each for every in pool.map(client, range(CLIENTS)) for each in every]
+        results = [result for every in pool.map(client, range(CLIENTS)) for result in every]
     assert len(results) == CLIENTS * len(jobs)
     ids = {schema: {i for _, s, _, i in results if s == schema} for _, schema in jobs}
-    assert all(len(each) == 1 for each in ids.values())  # one id for a schema, whoever asks
-    assert len({next(iter(each)) for each in ids.values()}) == VERSIONS  # and no id for two
+    assert all(len(schema_ids) == 1 for schema_ids in ids.values())  # one id for a schema, whoever asks
+    assert len({next(iter(schema_ids)) for schema_ids in ids.values()}) == VERSIONS  # and no id for two
     topics = {(source, topic) for source, _, topic, _ in results}
     assert topics == {(f"s{source}", f"cdc.shop.s{source}") for source in range(SOURCES)}
     database = Database(url)
@@ -106,7 +106,7 @@ def test_two_instances_and_twenty_clients(services: list[Registry], url: str) ->
     catalogue = Catalogue(database, Rules())
     producer = ProducerRegistration("team", "service", "cdc.shop.s0", next(iter(ids[jobs[0][1]])), LONGEST_SECONDS)
     catalogue.clients.register_producer(producer, by="test")
-    census = {(each.what, each.namespace, each.state): each.number for each in catalogue.census.take()}
+    census = {(count.what, count.namespace, count.state): count.number for count in catalogue.census.take()}
     assert census["topics", "cdc.shop", "read-write"] == SOURCES
     assert census["topic_schemas", "plain", "read-write"] == SOURCES * VERSIONS
     assert (census["producers", "cdc.shop", "seen"], census["producers", "cdc.shop", "late"]) == (1, 0)
@@ -147,8 +147,8 @@ def test_kill_9_in_mid_write_leaves_nothing_half_registered(services: list[Regis
             wait_until(lambda: sum(counts) > 20, "answers", 120)
         finally:
             stop.set()
-        for each in clients:
-            each.result(timeout=120)
+        for future in clients:
+            future.result(timeout=120)
     database = Database(url)
     assert database.read(problems) == []
     database.close()

@@ -52,9 +52,9 @@ def test_registrations_wait_for_kafka(kafka: KafkaBroker, topic_prefix: str, tmp
         assert outbox.send(topic) == 0
         topic.close()
     found: list[Any] = [
-        json.loads(each.value() or b"") for each in read_topic(kafka.bootstrap_servers, topic_prefix, 1)
+        json.loads(message.value() or b"") for message in read_topic(kafka.bootstrap_servers, topic_prefix, 1)
     ]
-    assert [(each["kind"], each["service"], each["topic"]) for each in found] == [
+    assert [(registration["kind"], registration["service"], registration["topic"]) for registration in found] == [
         ("producer", "writer0", "cdc.shop.users"),
         ("producer", "writer1", "cdc.shop.users"),
         ("producer", "writer2", "cdc.shop.users"),

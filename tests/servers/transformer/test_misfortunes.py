@@ -1,4 +1,4 @@
-"""What befalls running transformers: topics that vanish, a registry that is away, messages that should not be there."""
+"""Running transformers and topics that vanish, a registry that is away, messages that should not be there."""
 
 from __future__ import annotations
 

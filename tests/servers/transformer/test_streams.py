@@ -1,4 +1,4 @@
-"""What happens to streams: schemas and flags that change, messages and steps that do not fit. Without Spark."""
+"""Streams whose schemas and flags change, and messages and steps that do not fit. Without Spark."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_personal_columns_are_masked_as_the_catalogue_marks_them(scene: Scene) -
         job.run_until(lambda: len(target_rows(scene)) == 8)  # in another topic: the type of `work` is another one
     assert sum(row["work"] == "***" for row in target_rows(scene)) == 4
     marked = client(scene).source_elements(f"{scene.prefix}-1.shop", "orders")
-    assert not [each.path for each in marked if each.is_pii]
+    assert not [element.path for element in marked if element.is_pii]
 
 
 @pytest.mark.exhaustive
@@ -158,7 +158,7 @@ def test_personal_columns_that_stay_are_marked_in_the_target(scene: Scene) -> No
     with LocalJob(scene) as job:
         job.run_until(lambda: len(target_rows(scene)) == 4)
     marked = client(scene).source_elements(f"{scene.prefix}-1.shop", "orders")
-    assert [each.path for each in marked if each.is_pii] == ["work"]
+    assert [element.path for element in marked if element.is_pii] == ["work"]
     assert _exists(scene, f"pii-{scene.targets[0]}")
 
 

@@ -77,12 +77,12 @@ def test_groups_keep_the_order() -> None:
     header = struct.Struct(">BI").pack
     values = [header(0, 9) + b"a", None, header(0, 2**32 - 1) + b"b", header(0, 9) + b"c", None, header(0, 9)]
     groups = Messages.of(values).groups()
-    assert [(number, [each.index(at) for at in range(len(each))]) for number, each in groups] == [
+    assert [(number, [group.index(at) for at in range(len(group))]) for number, group in groups] == [
         (9, [0, 3, 5]),
         (None, [1, 4]),
         (2**32 - 1, [2]),
     ]
-    assert [each.to_list() for _, each in groups] == [[values[0], values[3], values[5]], [None, None], [values[2]]]
+    assert [group.to_list() for _, group in groups] == [[values[0], values[3], values[5]], [None, None], [values[2]]]
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\0\0", b"\1\0\0\0\0x"])
@@ -295,7 +295,7 @@ def test_keys_that_differ() -> None:
         ({"type": "array", "items": ["null", "int"]}, encode_long(1) + b"\0\0"),
         ({"type": "array", "items": ["null", "int"]}, b"\0"),
     ]
-    keys = [key(*each) for each in values]
+    keys = [key(*value) for value in values]
     assert None not in keys
     assert len(set(keys)) == len(keys)
 
@@ -319,7 +319,7 @@ def test_no_key(paths: list[tuple[str, ...]]) -> None:
 @given(st.lists(st.none() | st.binary(max_size=40)), st.integers(1, 2**31 - 1))
 def test_partitions_are_kafkas(values: list[bytes | None], count: int) -> None:
     made = array.array("i", partitions(Messages.of(values), count))
-    assert made.tolist() == [-1 if each is None else topics.partition_for(each, count) for each in values]
+    assert made.tolist() == [-1 if value is None else topics.partition_for(value, count) for value in values]
 
 
 # Conversions.
@@ -356,5 +356,5 @@ def test_threads_share_a_program_and_messages() -> None:
     with ThreadPoolExecutor(4) as pool:
         swapped = list(pool.map(lambda _: swap.apply(messages).to_list(), range(8)))
         columns = list(pool.map(lambda _: pa.record_batch(table.rows(messages)), range(8)))
-    assert swapped == [[each[-5:] + each[:-5] for each in data]] * 8
+    assert swapped == [[message[-5:] + message[:-5] for message in data]] * 8
     assert all(batch.column("a").to_pylist() == list(range(20_000)) for batch in columns)

@@ -31,7 +31,7 @@ NUMBERS = st.integers(0, 64).flatmap(lambda bits: st.integers(0, (1 << bits) - 1
 
 
 def or_none(read: Callable[[bytes, int], T], data: bytes, pos: int) -> T | None:
-    """What the Python code reads; None where it raises FormatError."""
+    """Return the value that the Python code reads; None where it raises FormatError."""
     try:
         return read(data, pos)
     except FormatError:

@@ -1,4 +1,4 @@
-"""What only a defect of our own Python code could give the core is an error, not a read outside of its memory."""
+"""The core refuses arguments that only a defect of our Python code could give: it reads nothing beyond its memory."""
 
 from __future__ import annotations
 

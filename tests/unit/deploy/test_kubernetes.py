@@ -69,7 +69,9 @@ def container_of(program: str) -> Container:
     return CONTAINERS[PROGRAMS[program]]
 
 
-@pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
+@pytest.mark.parametrize(
+    "resource", RESOURCES, ids=lambda resource: f"{resource['kind']}-{resource['metadata']['name']}"
+)
 def test_the_api_takes_it(resource: dict[str, Any]) -> None:
     assert errors(resource) == []
 
@@ -97,7 +99,7 @@ def test_what_is_wrong_would_be_noticed() -> None:
 
 def test_all_files_are_applied() -> None:
     files = {file.name for file in MANIFESTS.iterdir()}
-    made = [file for each in KUSTOMIZATION["configMapGenerator"] for file in each["files"]]
+    made = [file for generator in KUSTOMIZATION["configMapGenerator"] for file in generator["files"]]
     assert {"kustomization.yaml", *KUSTOMIZATION["resources"], *made} == files
     assert KUSTOMIZATION["namespace"] == named("Namespace", KUSTOMIZATION["namespace"])["metadata"]["name"]
 
@@ -116,7 +118,7 @@ def test_a_driver_has_an_account_that_makes_executors(job: str) -> None:
 
 def test_no_password_is_in_a_manifest() -> None:
     """Each comes from a Secret, as a file or as a variable."""
-    assert not [each for each in RESOURCES if each["kind"] == "Secret"]
+    assert not [resource for resource in RESOURCES if resource["kind"] == "Secret"]
     secret = {known.name for known in all_settings() if known.secret}
     written = tomllib.loads(SETTINGS.read_text())
     assert not secret & {f"{table}.{key}" for table, keys in written.items() for key in keys}
@@ -155,7 +157,7 @@ def test_a_program_takes_its_settings(program: str, tmp_path: Path, monkeypatch:
 def test_the_transformers_find_their_file_and_their_salt(tmp_path: Path) -> None:
     settings = load_settings(SETTINGS, {}).settings
     mounted = mounted_files(container_of("transformer"))
-    generated = {each["name"]: each["files"] for each in KUSTOMIZATION["configMapGenerator"]}
+    generated = {generator["name"]: generator["files"] for generator in KUSTOMIZATION["configMapGenerator"]}
     file = settings.transformer.file
     assert generated[mounted[str(file)]] == [file.name]
     text = (MANIFESTS / file.name).read_text()
@@ -202,7 +204,7 @@ def test_each_writes_only_where_a_volume_is() -> None:
 
 
 def is_writable(container: Container, path: Path) -> bool:
-    mounts = [each for each in container.spec["volumeMounts"] if path.is_relative_to(each["mountPath"])]
+    mounts = [mount for mount in container.spec["volumeMounts"] if path.is_relative_to(mount["mountPath"])]
     return any(not mount.get("readOnly") for mount in mounts)
 
 
@@ -211,7 +213,7 @@ def test_a_pod_holds_together(pod: Pod) -> None:
     volumes = [volume["name"] for volume in pod.spec["volumes"]]
     assert len(set(volumes)) == len(volumes)
     assert not pod.claims & set(volumes)
-    used = {mount["name"] for each in pod.spec["containers"] for mount in each["volumeMounts"]}
+    used = {mount["name"] for container in pod.spec["containers"] for mount in container["volumeMounts"]}
     assert used == {*volumes, *pod.claims}
     for container in pod.spec["containers"]:
         ports = Container(pod, container).ports
@@ -272,12 +274,12 @@ def test_a_node_has_as_much_memory_under_systemd() -> None:
 
 @pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget", "NetworkPolicy"])
 def test_it_finds_its_pods(kind: str) -> None:
-    for resource in (each for each in RESOURCES if each["kind"] == kind):
+    for resource in (manifest for manifest in RESOURCES if manifest["kind"] == kind):
         spec = resource["spec"]
         selector = spec.get("podSelector", spec.get("selector"))
         labels = selector.get("matchLabels", selector)
-        [pod] = [each for each in PODS.values() if labels.items() <= each.metadata["labels"].items()]
-        ports = {name for each in pod.spec["containers"] for name in Container(pod, each).ports}
+        [pod] = [pod for pod in PODS.values() if labels.items() <= pod.metadata["labels"].items()]
+        ports = {name for container in pod.spec["containers"] for name in Container(pod, container).ports}
         wanted = [port["targetPort"] for port in spec.get("ports", [])]
         wanted += [port["port"] for rule in spec.get("ingress", []) for port in rule["ports"]]
         assert set(wanted) <= ports
@@ -285,7 +287,7 @@ def test_it_finds_its_pods(kind: str) -> None:
 
 def test_every_pod_has_a_budget_but_the_drivers() -> None:
     """An executor's pods have no scale: the API wants a number that stays, and no share."""
-    budgets = [each["spec"] for each in RESOURCES if each["kind"] == "PodDisruptionBudget"]
+    budgets = [resource["spec"] for resource in RESOURCES if resource["kind"] == "PodDisruptionBudget"]
     covered = {
         pod.name
         for pod in PODS.values()
@@ -302,10 +304,12 @@ def test_every_pod_has_a_budget_but_the_drivers() -> None:
 
 
 def test_selectors_are_the_labels_of_their_own_pods() -> None:
-    for resource in (each for each in RESOURCES if each["kind"] == "StatefulSet"):
+    for resource in (manifest for manifest in RESOURCES if manifest["kind"] == "StatefulSet"):
         spec = resource["spec"]
         assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
-        assert spec["serviceName"] in {each["metadata"]["name"] for each in RESOURCES if each["kind"] == "Service"}
+        assert spec["serviceName"] in {
+            service["metadata"]["name"] for service in RESOURCES if service["kind"] == "Service"
+        }
     url = load_settings(SETTINGS, {}).settings.registry.url
     service = named("Service", "cassandra-schematizer")
     [port] = service["spec"]["ports"]
@@ -331,7 +335,7 @@ def test_an_application_runs_the_command(job: str) -> None:
     assert rest == ["--config", "/etc/cdc.toml"]
     dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
     *sources, folder = re.findall(r"^COPY (deploy/spark/.*)$", dockerfile, re.MULTILINE)[0].split()
-    [source] = [each for each in sources if spec["mainApplicationFile"] == f"local://{folder}{Path(each).name}"]
+    [source] = [source for source in sources if spec["mainApplicationFile"] == f"local://{folder}{Path(source).name}"]
     assert f"from {job}.cli import main\n\nmain()\n" in (ROOT / source).read_text()
 
 
@@ -341,8 +345,13 @@ def test_images_are_built_of_all_that_the_wheel_has() -> None:
         line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
     ]
     found = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
-    needed = {each.removesuffix("*") for each in found} | {"pyproject.toml", "setup.py", "README.md", "deploy/spark"}
-    assert {each for each in needed if not any(fnmatch(each, pattern) for pattern in patterns)} == set()
+    needed = {package.removesuffix("*") for package in found} | {
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "deploy/spark",
+    }
+    assert {path for path in needed if not any(fnmatch(path, pattern) for pattern in patterns)} == set()
 
 
 SCRAPE = ROOT / "deploy" / "prometheus" / "scrape.yml"
@@ -379,7 +388,7 @@ def test_prometheus_itself_takes_the_scraping(tmp_path: Path) -> None:
 
 @each_job
 def test_the_status_command_reads_what_a_driver_serves(job: str) -> None:
-    """What the comment in the manifest says: by a forwarded port."""
+    """The comment in the manifest says how: by a forwarded port."""
     [port] = named("Service", f"cassandra-{job}")["spec"]["ports"]
     assert json.dumps(port["port"]) == setting(f"{job}.operations_port").default_text
     assert f"service/cassandra-{job} {port['port']}`" in (MANIFESTS / f"{job}.yaml").read_text()

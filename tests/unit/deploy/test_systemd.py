@@ -35,7 +35,7 @@ def service(unit: Path) -> Mapping[str, str]:
 
 
 def complaints(unit: Path, folder: Path) -> str:
-    """What `systemd-analyze verify` says of the unit, its program being in `folder`."""
+    """Return the output of `systemd-analyze verify` for the unit, with its program in `folder`."""
     if (analyze := shutil.which("systemd-analyze")) is None:
         pytest.skip("systemd-analyze is not on the PATH")
     program = folder / unit.stem

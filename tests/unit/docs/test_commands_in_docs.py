@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ROOT = project_root()
-KNOWN = {" ".join(each.words): each for name, group in programs().items() for each in commands(name, group)}
+KNOWN = {" ".join(command.words): command for name, group in programs().items() for command in commands(name, group)}
 EXAMPLE = "docs/example-segment"
 HERE = re.compile(r"(.* )?(--help|--version)|cassandra-\w+ (config (check|show)|explain)\b.*")
 
 
 def shown(*, own: bool) -> list[Shown]:
     """Each command once: those of our programs, or all others."""
-    found = {each.words: each for page, text in pages() for each in fenced(page, text)}
-    return [each for each in found.values() if (each.words[0] in programs()) == own]
+    found = {example.words: example for page, text in pages() for example in fenced(page, text)}
+    return [example for example in found.values() if (example.words[0] in programs()) == own]
 
 
-def named(each: Shown) -> str:
-    return f"{each.page}: {each.text}"
+def named(example: Shown) -> str:
+    return f"{example.page}: {example.text}"
 
 
 OWN_SHOWN, OTHERS_SHOWN = shown(own=True), shown(own=False)
@@ -59,10 +59,10 @@ def command_of(words: Iterable[str]) -> tuple[Command, list[str]]:
     return KNOWN[name], arguments
 
 
-@pytest.mark.parametrize("each", OWN_SHOWN, ids=named)
-def test_a_program_takes_it(each: Shown) -> None:
+@pytest.mark.parametrize("example", OWN_SHOWN, ids=named)
+def test_a_program_takes_it(example: Shown) -> None:
     """It has the subcommand, the options and as many arguments."""
-    found, arguments = command_of(each.words)
+    found, arguments = command_of(example.words)
     try:
         found.command.make_parser(found.context).parse_args(arguments)
     except click.UsageError as error:
@@ -72,47 +72,47 @@ def test_a_program_takes_it(each: Shown) -> None:
 def test_commands_within_lines_exist() -> None:
     """Each subcommand and option; placeholders and left out arguments are as they may be."""
     wrong = []
-    for each in (found for page, text in pages() for found in inline(page, text)):
-        if each.words[0] not in programs():
+    for example in (found for page, text in pages() for found in inline(page, text)):
+        if example.words[0] not in programs():
             continue
         try:
-            found, arguments = command_of(each.words)
+            found, arguments = command_of(example.words)
         except AssertionError as error:
-            wrong.append(f"{each.page}: {error}")
+            wrong.append(f"{example.page}: {error}")
             continue
         options = {option for parameter in found.command.params for option in parameter.opts} | {"--help", "--version"}
         given = {word.partition("=")[0] for word in arguments if word.startswith("--") and word != "--"}
-        wrong += [f"{named(each)}: no option {option}" for option in given - options]
+        wrong += [f"{named(example)}: no option {option}" for option in given - options]
     assert wrong == []
 
 
-@pytest.mark.parametrize("each", OWN_SHOWN, ids=named)
-def test_it_is_run(each: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = command_of(each.words)
+@pytest.mark.parametrize("example", OWN_SHOWN, ids=named)
+def test_it_is_run(example: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = command_of(example.words)
     name = " ".join(found.words)
-    if HERE.fullmatch(each.text):
-        run_here(each, tmp_path, monkeypatch)
+    if HERE.fullmatch(example.text):
+        run_here(example, tmp_path, monkeypatch)
     elif found.words[0] in {"cassandra-commitlog", "cassandra-sstable"}:
-        if any(word.startswith(EXAMPLE) for word in each.words):
+        if any(word.startswith(EXAMPLE) for word in example.words):
             monkeypatch.chdir(ROOT)
-            result = CliRunner().invoke(programs()[each.words[0]], each.words[1:])
+            result = CliRunner().invoke(programs()[example.words[0]], example.words[1:])
             assert (result.exit_code, bool(result.stdout)) == (0, True), result.output
         else:
             assert_tested(INSPECTORS[name])
     else:
-        assert name in OWN, f"{named(each)}: tests/support/docs/runs.py does not say what runs it"
+        assert name in OWN, f"{named(example)}: tests/support/docs/runs.py does not say what runs it"
         assert_tested(OWN[name])
-        run_up_to_the_work(each, OWN[name], tmp_path, monkeypatch)
+        run_up_to_the_work(example, OWN[name], tmp_path, monkeypatch)
 
 
-def run_here(each: Shown, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def run_here(example: Shown, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Needs no server. The settings file is an empty one."""
     monkeypatch.chdir(folder)
-    result = CliRunner().invoke(programs()[each.words[0]], with_empty_settings(each, folder))
+    result = CliRunner().invoke(programs()[example.words[0]], with_empty_settings(example, folder))
     assert (result.exit_code, bool(result.stdout)) == (0, True), result.output
 
 
-def run_up_to_the_work(each: Shown, work: Work, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def run_up_to_the_work(example: Shown, work: Work, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the command with a function of the same signature in place of the one that needs servers. Files that it reads
     exist.
     """
@@ -121,25 +121,25 @@ def run_up_to_the_work(each: Shown, work: Work, folder: Path, monkeypatch: pytes
     done = create_autospec(function, return_value=0)
     monkeypatch.setattr(import_module(module), name, done)
     monkeypatch.chdir(folder)
-    for word in each.words[1:]:
+    for word in example.words[1:]:
         file = Path(word)
         if not word.startswith("-") and not file.is_absolute() and not {":", "="} & set(word):
             if file.suffix:
                 file.touch()
             else:
                 file.mkdir(parents=True, exist_ok=True)
-    arguments = with_empty_settings(each, folder)
-    if "--database-url" not in arguments and each.words[0] == "cassandra-schematizer":
+    arguments = with_empty_settings(example, folder)
+    if "--database-url" not in arguments and example.words[0] == "cassandra-schematizer":
         (folder / "registry.db").touch()  # an empty database
         arguments += ["--set", f"schematizer.database_url=sqlite:///{folder}/registry.db"]
-    result = CliRunner().invoke(programs()[each.words[0]], arguments)
+    result = CliRunner().invoke(programs()[example.words[0]], arguments)
     assert result.exit_code == 0, result.output
     done.assert_called_once()
 
 
-def with_empty_settings(each: Shown, folder: Path) -> list[str]:
+def with_empty_settings(example: Shown, folder: Path) -> list[str]:
     (folder / "empty.toml").touch()
-    arguments = list(each.words[1:])
+    arguments = list(example.words[1:])
     for index, word in enumerate(arguments[:-1]):
         if word == "--config":
             arguments[index + 1] = str(folder / "empty.toml")
@@ -150,28 +150,28 @@ def assert_tested(run: Run | Work) -> None:
     file = ROOT / run.test
     assert file.exists(), f"{run.test} does not exist any more"
     text = file.read_text()
-    missing = [each for each in run.texts if each not in text]
+    missing = [wanted for wanted in run.texts if wanted not in text]
     assert missing == [], f"{run.test} does not run it any more"
 
 
-@pytest.mark.parametrize("each", OTHERS_SHOWN, ids=named)
-def test_a_command_of_others_is_run_or_an_operators(each: Shown) -> None:
-    if each.words[0] == "make":
-        assert_make_takes(each)
+@pytest.mark.parametrize("example", OTHERS_SHOWN, ids=named)
+def test_a_command_of_others_is_run_or_an_operators(example: Shown) -> None:
+    if example.words[0] == "make":
+        assert_make_takes(example)
         return
-    begins = {" ".join(each.words[:count]) for count in (1, 2, 3)}
+    begins = {" ".join(example.words[:count]) for count in (1, 2, 3)}
     known = begins & (OTHERS.keys() | OPERATORS.keys())
-    assert known, f"{named(each)}: tests/support/docs/runs.py does not say what runs it, or why no test can"
+    assert known, f"{named(example)}: tests/support/docs/runs.py does not say what runs it, or why no test can"
     for begin in known & OTHERS.keys():
         assert_tested(OTHERS[begin])
 
 
-def assert_make_takes(each: Shown) -> None:
+def assert_make_takes(example: Shown) -> None:
     """The target exists, the program that WHAT or NAME chooses, too; runs.py says what runs the target."""
-    targets = [word for word in each.words[1:] if "=" not in word and not word.startswith("-")]
-    variables = dict(word.split("=", 1) for word in each.words[1:] if "=" in word)
+    targets = [word for word in example.words[1:] if "=" not in word and not word.startswith("-")]
+    variables = dict(word.split("=", 1) for word in example.words[1:] if "=" in word)
     assert set(targets) <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(targets) <= MAKE.keys(), f"{named(each)}: tests/support/docs/runs.py does not say what runs it"
+    assert set(targets) <= MAKE.keys(), f"{named(example)}: tests/support/docs/runs.py does not say what runs it"
     if "verify" in targets:
         assert variables["WHAT"] in {choice.name for choice in VERIFIED}
     if "bench" in targets:
@@ -190,7 +190,7 @@ def test_the_table_is_of_commands_and_tests_that_exist(name: str) -> None:
 
 def test_each_command_of_the_programs_is_in_the_table() -> None:
     """So that a new command gets its test, and its line, before a page shows it."""
-    own = {name for name, each in KNOWN.items() if not isinstance(each.command, click.Group)}
+    own = {name for name, command in KNOWN.items() if not isinstance(command.command, click.Group)}
     own -= {name for name in own if HERE.fullmatch(name)}
     assert own == OWN.keys() | INSPECTORS.keys()
 
@@ -212,7 +212,7 @@ cassandra-filler run
 output of cassandra-filler run
 ```
 """
-    found = [each.text for each in fenced("page", text)]
+    found = [example.text for example in fenced("page", text)]
     assert found == [
         "cassandra-publisher run --config /etc/cdc.toml",
         "tee log",
@@ -225,6 +225,6 @@ output of cassandra-filler run
         command_of(["cassandra-publisher", "nothing"])
     with pytest.raises(pytest.fail.Exception, match="No such option"):
         test_a_program_takes_it(Shown("page", ("cassandra-publisher", "--log-level", "info", "run", "--nothing")))
-    assert [each.text for each in inline("page", "`cassandra-publisher status --json` `other`")] == [
+    assert [example.text for example in inline("page", "`cassandra-publisher status --json` `other`")] == [
         shlex.join(["cassandra-publisher", "status", "--json"])
     ]

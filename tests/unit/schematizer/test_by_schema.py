@@ -75,8 +75,8 @@ def produce(client: SchematizerClient, namespace: str, kafka: MemoryProducer) ->
         return opened[-1]
 
     yield make
-    for each in opened:
-        each.close()
+    for producer in opened:
+        producer.close()
 
 
 @pytest.fixture
@@ -91,9 +91,9 @@ def consume(client: SchematizerClient, namespace: str, monkeypatch: pytest.Monke
         return opened[-1], cast("MemoryConsumer", opened[-1]._consumer)
 
     yield make
-    for each in opened:
-        each.close()
-        assert cast("MemoryConsumer", each._consumer).is_closed
+    for open_consumer in opened:
+        open_consumer.close()
+        assert cast("MemoryConsumer", open_consumer._consumer).is_closed
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
@@ -136,7 +136,7 @@ def test_another_primary_key_is_another_topic_at_once(namespace: str, kafka: Mem
     producer.set_schema(record("a", key="a"))
     producer.produce({"id": 1, "a": "x"}, b"x")
     topics = f"{namespace}.users", f"{namespace}.users-v2"
-    assert [(each.topic, each.key) for each in kafka.sent] == [(topics[0], "1"), (topics[1], b"x")]
+    assert [(message.topic, message.key) for message in kafka.sent] == [(topics[0], "1"), (topics[1], b"x")]
     with pytest.raises(RegistryRequestError):
         producer.set_schema('{"type": "nothing"}')
     assert producer.topic == topics[1]
@@ -233,8 +233,10 @@ def test_a_message_is_processed_when_the_next_one_is_asked_for(
     reads, kafka = consume()
     kafka.coming.extend((first, second, first._replace(of_value=None, at=3)))
     received = [next(iter(reads)) for _ in range(3)]
-    assert [each.value for each in received] == [{"id": 1, "a": None}, {"id": 2, "a": None}, None]
-    assert [(each.namespace, each.source, each.key) for each in received] == [(namespace, "users", b"k")] * 3
+    assert [message.value for message in received] == [{"id": 1, "a": None}, {"id": 2, "a": None}, None]
+    assert [(message.namespace, message.source, message.key) for message in received] == [
+        (namespace, "users", b"k")
+    ] * 3
     assert kafka.stored == [(first.of_topic, 1), (first.of_topic, 2)]
     reads.commit()
     assert kafka.stored[-1] == (first.of_topic, 3)

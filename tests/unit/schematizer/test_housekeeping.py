@@ -1,4 +1,4 @@
-"""What the service does beside requests: registrations go to Kafka when it is there, uses into the database."""
+"""The work of the service beside requests: registrations go to Kafka when it is there, uses into the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry serves on its operations port: /metrics, /health and /status."""
+"""The registry's operations port: /metrics, /health and /status."""
 
 from __future__ import annotations
 

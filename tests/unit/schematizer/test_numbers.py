@@ -110,7 +110,7 @@ def test_every_number_of_the_document(client: TestClient) -> None:
                 asked += 1
                 _ask(client, method, REST_PATH + path, parameters, given, None)
         for field, model in numeric_bodies(openapi, operation):
-            body = {name: EXAMPLES.get(each.get("type", ""), "x") for name, each in model["properties"].items()}
+            body = {name: EXAMPLES.get(schema.get("type", ""), "x") for name, schema in model["properties"].items()}
             for number in LARGE:
                 asked += 1
                 _ask(client, method, REST_PATH + path, parameters, values, {**body, field: number})

@@ -1,4 +1,4 @@
-"""What Cassandra's own types take and Avro cannot say (docs/reference/data-types.md): empty and unreadable values."""
+"""Empty and unreadable values: Cassandra's own types have them, Avro does not (docs/reference/data-types.md)."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def rows_of(batch: SourceBatch) -> list[Row]:
 def read_to_ends(
     consumer: Consumer, topic: str, most: int = MOST, most_bytes: int = MOST_BYTES
 ) -> dict[int, list[Row]]:
-    """What the consumer reads of each partition up to its end."""
+    """Read each partition up to its end."""
     found: dict[int, list[Row]] = {number: [] for number in range(PARTITIONS)}
     ended: set[int] = set()
     deadline = time.monotonic() + SECONDS

@@ -118,7 +118,7 @@ def test_split_updates(log: Log) -> None:
 @given(st.data())
 @settings(max_examples=200 * ROUNDS, deadline=None, suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
 def test_generated_updates(log: Log, data: st.DataObject) -> None:
-    """What our writer makes of arbitrary rows, in the version that the state is stored in, is read by Cassandra."""
+    """Cassandra reads the updates that our writer makes of any rows, in the version that the state is stored in."""
     names = ("wide", "collections", "broad", "natives")
     tables = [table for table in log.tables.values() if table.keyspace == workload.KEYSPACE and table.name in names]
     # Arbitrary ranges overlap, and Cassandra makes others of them.

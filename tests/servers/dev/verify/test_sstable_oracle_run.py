@@ -21,4 +21,4 @@ def test_random_statements(form: str) -> None:
     assert (tally.different, tally.refused) == (0, 0)
     assert tally.partitions >= PARTITIONS
     assert min(tally.rows, tally.markers, tally.statics, tally.deletions) > 100
-    assert len(tally.compressors) == len({each.partition(",")[0] for each in compressions(form)})
+    assert len(tally.compressors) == len({compression.partition(",")[0] for compression in compressions(form)})

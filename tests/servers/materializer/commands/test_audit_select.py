@@ -1,4 +1,4 @@
-"""What the audit reads by SELECT, from a node that gives up at few tombstones."""
+"""The audit reads by SELECT from a node that gives up at few tombstones."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_only_what_lies_among_too_many_tombstones_is_left_out(node: CassandraClu
         client.execute(f"DELETE FROM {TABLE.qualified_name} WHERE k = 11 AND c = {c}")
     for page_rows in (2, 500):
         units, unread = read(node, page_rows)
-        assert [(each.span, each.reason in {"tombstones", "failure"}) for each in unread] == [
+        assert [(unread_span.span, unread_span.reason in {"tombstones", "failure"}) for unread_span in unread] == [
             (Span(*2 * [decorated_token(int_bytes(11))]), True)
         ]
         assert expected - units <= {(11, c) for c in (None, *range(5))}

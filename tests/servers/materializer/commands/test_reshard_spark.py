@@ -35,7 +35,7 @@ MASTER = "local-cluster[2,1,1024]"
 
 
 class Faults(NamedTuple):
-    """What dies: a process of an executor, once, and the command. `once`: the file that the first death makes."""
+    """The processes that die: one of an executor, once, and the command. `once`: the file that its death makes."""
 
     in_task: ReshardPoint
     of_command: ReshardPoint | None

@@ -45,11 +45,11 @@ def spark(master: str, **options: object) -> Iterator[SparkSession]:
 def descendants(name: str, *words: str) -> list[psutil.Process]:
     """The processes below this one of the name, with all words in their command lines."""
     found = []
-    for each in psutil.Process().children(recursive=True):
+    for process in psutil.Process().children(recursive=True):
         try:
-            line = " ".join(each.cmdline())
-            if each.name().startswith(name) and all(word in line for word in words):
-                found.append(each)
+            line = " ".join(process.cmdline())
+            if process.name().startswith(name) and all(word in line for word in words):
+                found.append(process)
         except psutil.NoSuchProcess:
             pass
     return found
@@ -58,8 +58,8 @@ def descendants(name: str, *words: str) -> list[psutil.Process]:
 def executors() -> list[psutil.Process]:
     """The executors' JVMs, without the copies that fork makes of them until they execute another program."""
     found = descendants("java", "CoarseGrainedExecutorBackend")
-    pids = {each.pid for each in found}
-    return [each for each in found if each.ppid() not in pids]
+    pids = {process.pid for process in found}
+    return [process for process in found if process.ppid() not in pids]
 
 
 def run_until(job: Job, condition: Callable[[], bool], seconds: float = 0.2, **task: bool) -> None:
@@ -71,7 +71,7 @@ def run_until(job: Job, condition: Callable[[], bool], seconds: float = 0.2, **t
 
 def last_round(job: Job) -> dict[str, int]:
     """The process of each raw partition that was folded in the last round."""
-    return {each.raw_partition: each.process for each in read_folded(job.folder) if each.round == job.rounds}
+    return {folded.raw_partition: folded.process for folded in read_folded(job.folder) if folded.round == job.rounds}
 
 
 def is_whole(job: Job, processes: int) -> bool:
@@ -138,7 +138,7 @@ def test_an_executor_that_is_decommissioned_gives_its_raw_partitions_away(tmp_pa
         job.run(0.2)
         run_until(job, lambda: is_whole(job, 2))
         taken = executors()[0]
-        workers = {each.pid for each in taken.children(recursive=True)}
+        workers = {process.pid for process in taken.children(recursive=True)}
         assert workers & set(last_round(job).values())
         taken.send_signal(signal.SIGPWR)
         run_until(job, lambda: not taken.is_running() or taken.status() == psutil.STATUS_ZOMBIE)

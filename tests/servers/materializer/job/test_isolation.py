@@ -57,7 +57,7 @@ def check_three_stop_and_five_go_on(scene: EightTables) -> tuple[float, float]:
     wait_until(lambda: scene.job.is_running and scene.stopped() == CODES, "three stops", WAIT_SECONDS)
     time.sleep(max(0.0, broken_at + PHASE_SECONDS - time.time()))
     before = {name: len(scene.received[name]) for name in OTHERS}
-    wait_until(lambda: all(len(scene.received[each]) > before[each] for each in OTHERS), "more changes", WAIT_SECONDS)
+    wait_until(lambda: all(len(scene.received[name]) > before[name] for name in OTHERS), "more changes", WAIT_SECONDS)
     assert scene.stopped() == CODES
     return broken_at, time.time()
 
@@ -127,10 +127,10 @@ def show_latencies(scene: EightTables, begun: float, broken: float, repaired: fl
     for names in (*((name,) for name in OTHERS), OTHERS):
         before, during = (
             sorted(
-                1000 * each.latency
+                1000 * change.latency
                 for name in names
-                for each in scene.received[name]
-                if first <= each.at - each.latency < last
+                for change in scene.received[name]
+                if first <= change.at - change.latency < last
             )
             for first, last in ((begun, broken), (broken, repaired))
         )

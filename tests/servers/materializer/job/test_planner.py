@@ -121,9 +121,9 @@ def test_a_task_publishes_envelopes_to_the_planned_topic(settings: Settings) -> 
     assert result.report is not None
     assert (result.report.messages, result.report.changes) == (3, 3)
     found = list(read_topic(settings.kafka.bootstrap_servers, f"{settings.kafka.topic_prefix}.shop.orders", 3))
-    assert [bool(each.value()) for each in found] == [True, True, True, False]
+    assert [bool(message.value()) for message in found] == [True, True, True, False]
     errors = planner.check_positions()  # the topic, where these messages never were, ends before the position
-    assert {each: error.code for each, error in errors.items()} == {raw: Code.STATE_MISMATCH}
+    assert {partition: error.code for partition, error in errors.items()} == {raw: Code.STATE_MISMATCH}
     assert "is 3, but the topic ends at 0" in errors[raw].problem
 
 

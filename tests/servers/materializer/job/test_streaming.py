@@ -80,9 +80,9 @@ def test_raw_partitions_stay_in_their_processes_and_spark_shows_the_query(sessio
         assert len(job.run()) == len(RAW)
     job.check_nothing_twice()
     homes: dict[str, set[int]] = {}
-    for each in read_folded(job.folder):
-        if each.round > settled:
-            homes.setdefault(each.raw_partition, set()).add(each.process)
+    for folded in read_folded(job.folder):
+        if folded.round > settled:
+            homes.setdefault(folded.raw_partition, set()).add(folded.process)
     assert all(len(processes) == 1 for processes in homes.values())
     assert len(set.union(*homes.values())) == 2
 
@@ -106,7 +106,7 @@ def test_raw_partitions_stay_in_their_processes_and_spark_shows_the_query(sessio
 
 
 def test_pandas_is_not_needed() -> None:
-    """What is tested here and elsewhere runs without it."""
+    """The tests here and elsewhere run without it."""
     assert importlib.util.find_spec("pandas") is None
 
 
@@ -145,11 +145,13 @@ def test_processes_survive_a_neighbour_that_is_slower_than_spark_s_patience(job:
     """Spark ends a Python worker that had no task for a minute, and with it all that it has open."""
     job.run_until_all()
     job.run()
-    homes = {each.raw_partition: each.process for each in read_folded(job.folder) if each.round == job.rounds}
+    homes = {folded.raw_partition: folded.process for folded in read_folded(job.folder) if folded.round == job.rounds}
     assert len(set(homes.values())) == 2
     job.run(IDLE_WORKER_SECONDS + 15.0, is_cut=False, only=str(RAW[0]))
     job.run()
-    assert {each.raw_partition: each.process for each in read_folded(job.folder) if each.round == job.rounds} == homes
+    assert {
+        folded.raw_partition: folded.process for folded in read_folded(job.folder) if folded.round == job.rounds
+    } == homes
     job.check_nothing_twice()
 
 
@@ -158,16 +160,16 @@ def test_two_jobs_in_one_spark_do_not_meet(session: SparkSession, job: Job, tmp_
     folder.mkdir()
     other = Job(session, folder, "another-group")
     try:
-        for each in (job, other):
-            each.run_until_all()
-        rounds = [threading.Thread(target=each.run, args=(0.2,)) for each in (job, other)]
+        for spark_job in (job, other):
+            spark_job.run_until_all()
+        rounds = [threading.Thread(target=spark_job.run, args=(0.2,)) for spark_job in (job, other)]
         for thread in rounds:
             thread.start()
         for thread in rounds:
             thread.join(60)
-        for each in (job, other):
-            each.run_until_all()
-            each.check_nothing_twice()
+        for spark_job in (job, other):
+            spark_job.run_until_all()
+            spark_job.check_nothing_twice()
         other_progress = other.workers.progress()
         assert other_progress is not None
         assert other_progress.query == "another-group"
@@ -285,8 +287,8 @@ def test_the_port_that_spark_calls_back_is_on_loopback_only(job: Job) -> None:
     gateway: Any = job.workers._context._gateway
     assert gateway._callback_server.server_socket.getsockname()[0] == "127.0.0.1"
     listening = {
-        each.laddr.ip
-        for each in psutil.Process().net_connections()
-        if each.status == psutil.CONN_LISTEN and each.type == socket.SOCK_STREAM
+        connection.laddr.ip
+        for connection in psutil.Process().net_connections()
+        if connection.status == psutil.CONN_LISTEN and connection.type == socket.SOCK_STREAM
     }
     assert listening <= {"127.0.0.1", "::1"}

@@ -66,7 +66,7 @@ def command(job: TableJob, *arguments: str) -> list[str]:
 
 def incomplete(job: TableJob) -> list[tuple[int, bool]]:
     """The partition and the flag of each change."""
-    return [(each["after"]["k"], each["source"]["incomplete"]) for each in job.changes()]
+    return [(change["after"]["k"], change["source"]["incomplete"]) for change in job.changes()]
 
 
 def test_a_foreign_message_is_put_aside_and_discarded(job: TableJob, registry: Registry) -> None:
@@ -97,7 +97,7 @@ def test_a_foreign_message_is_put_aside_and_discarded(job: TableJob, registry: R
     job.run()
     assert [flag for key, flag in incomplete(job) if key == 1] == [True, True, True, False]
     assert command(job, "ls") == []
-    assert [each.value() for each in job.dead_letters()] == [JUNK.value, None]
+    assert [letter.value() for letter in job.dead_letters()] == [JUNK.value, None]
 
 
 def test_what_a_newer_build_reads_is_sent_again(job: TableJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,15 +115,15 @@ def test_what_a_newer_build_reads_is_sent_again(job: TableJob, monkeypatch: pyte
         assert job.run().error is None
         (line,) = command(job, "replay")
         assert line.endswith("of a kind that this build does not know")
-    assert [each["after"]["a"] for each in job.changes()] == ["1", "3"]
+    assert [change["after"]["a"] for change in job.changes()] == ["1", "3"]
     (line,) = command(job, "replay")
     assert line.endswith("sent again")
     job.run()
     job.send(row(4))
     job.run()
     changes = job.changes()
-    assert [each["after"]["a"] for each in changes] == ["1", "3", "4"]  # 2 was overwritten by 3 before it came
-    assert [each["source"]["incomplete"] for each in changes] == [True, True, False]
+    assert [change["after"]["a"] for change in changes] == ["1", "3", "4"]  # 2 was overwritten by 3 before it came
+    assert [change["source"]["incomplete"] for change in changes] == [True, True, False]
     assert command(job, "ls") == []
 
 

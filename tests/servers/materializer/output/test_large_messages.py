@@ -71,7 +71,7 @@ def stopped(job: TableJob) -> CdcError:
 
 def sizes(job: TableJob) -> list[tuple[int | None, int]]:
     """The lengths of the column before and after, of each change."""
-    return [(each["before"] and len(each["before"]["a"]), len(each["after"]["a"])) for each in job.changes()]
+    return [(change["before"] and len(change["before"]["a"]), len(change["after"]["a"])) for change in job.changes()]
 
 
 def test_it_stops_until_the_topic_takes_it(job: TableJob) -> None:
@@ -104,9 +104,9 @@ def test_the_row_before_is_left_out_and_the_message_says_so(job: TableJob) -> No
     job.send(row(1, random_text(12_000)), row(2, random_text(12_000)), row(3, "small"))
     assert job.run().error is None
     changes = job.changes()
-    assert [each["source"]["left_out"] for each in changes] == [[], ["before"], []]
-    assert [(each["op"], each["before"] is None) for each in changes] == [("c", True), ("u", True), ("u", False)]
-    assert [each["source"]["row_sequence"] for each in changes] == [1, 2, 3]
+    assert [change["source"]["left_out"] for change in changes] == [[], ["before"], []]
+    assert [(change["op"], change["before"] is None) for change in changes] == [("c", True), ("u", True), ("u", False)]
+    assert [change["source"]["row_sequence"] for change in changes] == [1, 2, 3]
     job.send(row(4, random_text(30_000)))
     assert "written at 4 µs" in stopped(job).problem  # it is too large by itself
 
@@ -116,7 +116,7 @@ def test_it_goes_to_the_dead_letters_instead(job: TableJob) -> None:
     job.send(row(1, random_text(12_000)), row(2, random_text(12_000)), row(3, "small"))
     assert job.run().error is None
     assert sizes(job) == [(None, 12_000), (12_000, 5)]
-    assert [each["source"]["row_sequence"] for each in job.changes()] == [1, 3]
+    assert [change["source"]["row_sequence"] for change in job.changes()] == [1, 3]
     (letter,) = job.dead_letters()
     headers = dict(letter.headers() or ())
     assert headers["cdc.code"] == Code.MESSAGE_TOO_LARGE.text.encode()

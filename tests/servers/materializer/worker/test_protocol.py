@@ -90,7 +90,7 @@ def test_an_attempt_that_raises_is_run_again_in_the_same_process(setup: Setup, m
 def test_two_processes_that_take_turns_notice_each_other(setup: Setup) -> None:
     records = setup.records()
     folders = [setup._replace(folder=setup.folder), setup._replace(folder=setup.folder)]
-    plans = [each.plan(state_directory=each.state.with_name(f"state-{number}")) for number, each in enumerate(folders)]
+    plans = [own.plan(state_directory=own.state.with_name(f"state-{number}")) for number, own in enumerate(folders)]
     opened = [OpenPartitions(), OpenPartitions()]
     for turn, first in enumerate(range(0, MESSAGES, 40)):
         opened[turn % 2].process(plans[turn % 2], setup.raw, records[first : first + 40])
@@ -307,7 +307,7 @@ def test_the_groups_lag_is_visible(setup: Setup) -> None:
     admin = AdminClient({"bootstrap.servers": setup.bootstrap})
     request = [ConsumerGroupTopicPartitions(setup.prefix)]
     listed = admin.list_consumer_group_offsets(request)[setup.prefix].result()
-    assert [each.offset for each in listed.topic_partitions] == [200]
+    assert [partition.offset for partition in listed.topic_partitions] == [200]
 
 
 def expect(setup: Setup, code: Code) -> None:

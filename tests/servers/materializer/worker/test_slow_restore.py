@@ -80,7 +80,7 @@ def test_a_raw_partition_that_restores_a_large_state_waits_alone(scene: EightTab
     assert waits[LARGE] > SLOW_SECONDS
     assert max(waits[name] for name in OTHERS) < MOST_SECONDS
     for name in NAMES:
-        changes = [each.change for each in scene.received[name]]
+        changes = [received.change for received in scene.received[name]]
         assert len(changes) == scene.sent[name]
         of_load = [change for change in changes if change["after"]["c"] == LOADED]
         assert all(later["before"] == earlier["after"] for earlier, later in itertools.pairwise(of_load))
@@ -96,5 +96,5 @@ def restores(scene: EightTables) -> float:
 
 def longest_wait(scene: EightTables, name: str, begun: float, ended: float) -> float:
     """Seconds between two changes of the table that were received in this time, its ends included."""
-    times = [each.at for each in scene.received[name] if begun <= each.at < ended]
+    times = [received.at for received in scene.received[name] if begun <= received.at < ended]
     return max(later - earlier for earlier, later in itertools.pairwise([begun, *times, ended]))

@@ -143,7 +143,7 @@ def test_a_backlog_is_read_in_pieces(job: TableJob) -> None:
     assert 0 < report.messages <= 100
     while (at := read_position(job)) is None or at.offset < 3000:
         assert all(result.error is None for result in run_batch(plan, 1.0, messages=500).values())
-    assert [change["after"]["a"] for change in job.changes()] == [str(each) for each in range(3000)]
+    assert [change["after"]["a"] for change in job.changes()] == [str(number) for number in range(3000)]
 
 
 def _row(number: int) -> Row:

@@ -142,7 +142,7 @@ def test_a_topic_that_gets_more_partitions_stops(job: TableJob) -> None:
     assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
     later = PatientPlanner(job.settings, job.registry)
     errors = later.check_positions()
-    assert {each: error.code for each, error in errors.items()} == {job.raw: Code.RAW_PARTITIONS_CHANGED}
+    assert {partition: error.code for partition, error in errors.items()} == {job.raw: Code.RAW_PARTITIONS_CHANGED}
     assert len(job.changes()) == 2
     for _ in range(2):  # the partition that was added has no position, and must not run either
         with pytest.raises(CdcError, match="has 3 partitions"):
@@ -155,9 +155,9 @@ def test_a_topic_that_gets_more_partitions_stops(job: TableJob) -> None:
     resharded = encode(position._replace(partitions=3, reshards=1))
     moved = TopicPartition(*job.raw, position.offset, resharded)
     positions.consumer.commit(offsets=[moved], asynchronous=False)
-    for each in (planner, later):  # a job that runs goes on, too
-        each.retry([job.raw.topic])
-        assert each.plan_batch().topics[job.raw.topic].raw_partitions == 3
+    for checked in (planner, later):  # a job that runs goes on, too
+        checked.retry([job.raw.topic])
+        assert checked.plan_batch().topics[job.raw.topic].raw_partitions == 3
 
 
 def test_partitions_that_come_while_the_job_starts_stop_it(job: TableJob) -> None:
@@ -196,8 +196,8 @@ def test_an_idle_groups_offset_outlives_its_retention(tmp_path: Path) -> None:
     try:
         broker.start()
         kept, lost = (make_setup(broker.bootstrap_servers, name, tmp_path / name) for name in ("kept", "lost"))
-        for each in (kept, lost):
-            each.run(until=100)
+        for setup in (kept, lost):
+            setup.run(until=100)
         refresh = OffsetRefresh(*settings_of(kept, offset_refresh_hours=20 / HOUR))
         deadline = time.monotonic() + 180
         while position_of(lost) is not None:

@@ -1,4 +1,4 @@
-"""What the programs say about Kafka's errors, on real brokers that make them."""
+"""The programs' words for Kafka's errors, on real brokers that make them."""
 
 from __future__ import annotations
 

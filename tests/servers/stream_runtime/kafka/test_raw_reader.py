@@ -36,8 +36,8 @@ class Reading:
     def __init__(self, kafka: KafkaBroker, partitions: list[RawPartition]) -> None:
         self.producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
         self.reader = RawReader(KafkaSettings(bootstrap_servers=kafka.bootstrap_servers), "g", 50)
-        self.sent: dict[RawPartition, list[bytes]] = {each: [] for each in partitions}
-        self.found: dict[RawPartition, list[tuple[int, bytes]]] = {each: [] for each in partitions}
+        self.sent: dict[RawPartition, list[bytes]] = {partition: [] for partition in partitions}
+        self.found: dict[RawPartition, list[tuple[int, bytes]]] = {partition: [] for partition in partitions}
 
     def send(self, partition: RawPartition, value: bytes) -> None:
         self.sent[partition].append(value)
@@ -53,7 +53,7 @@ class Reading:
 
     @property
     def expected(self) -> dict[RawPartition, list[tuple[int, bytes]]]:
-        return {each: list(enumerate(values)) for each, values in self.sent.items()}
+        return {partition: list(enumerate(values)) for partition, values in self.sent.items()}
 
     def read_all(self) -> None:
         deadline = time.monotonic() + SECONDS
@@ -94,12 +94,12 @@ def test_partitions_of_both_consumers_can_be_left_and_taken_again(
     reading.reader.add_whole(partitions[0])
     reading.reader.add(dict.fromkeys(partitions[1:3], 0))
     reading.reader.add(dict.fromkeys(partitions[3:], 0))
-    for each in partitions:
-        reading.send(each, b"a")
+    for partition in partitions:
+        reading.send(partition, b"a")
     reading.read_all()
     reading.reader.remove([partitions[1], partitions[4], partitions[5]])
-    for each in partitions:
-        reading.send(each, b"b")
+    for partition in partitions:
+        reading.send(partition, b"b")
     reading.reader.add({partitions[1]: 1, partitions[4]: 1, partitions[5]: 1})
     reading.read_all()
     reading.reader.close()

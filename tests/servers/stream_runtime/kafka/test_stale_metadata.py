@@ -59,7 +59,7 @@ def read_raw(settings: KafkaSettings) -> Callable[[], bool]:
         records, lost, errors = reader.read(ReadBudget(MESSAGES, 1_000_000), 0.2)
         assert not lost
         assert not errors
-        count[0] += sum(len(each) for each in records.values())
+        count[0] += sum(len(batch) for batch in records.values())
         return count[0] == MESSAGES
 
     return read
@@ -124,7 +124,7 @@ def test_what_a_waking_broker_said_is_not_believed_for_long(broker: KafkaBroker)
         broker.resume()
         with ThreadPoolExecutor(len(questions)) as pool:
             asked = [(kind.__name__, pool.submit(ask, question, after)) for kind, question, after in questions]
-        late = [(name, each.result()) for name, each in asked if each.result() > ANSWER_SECONDS]
+        late = [(name, answer.result()) for name, answer in asked if answer.result() > ANSWER_SECONDS]
         assert late == []
 
 
@@ -138,7 +138,7 @@ def test_who_asks_all_the_while_is_answered_again(broker: KafkaBroker) -> None:
         time.sleep(LONG_FROZEN_SECONDS)
         broker.resume()
         awake.set()
-    assert [each.result() for each in asked if each.result() > ANSWER_SECONDS] == []
+    assert [answer.result() for answer in asked if answer.result() > ANSWER_SECONDS] == []
 
 
 def ask_on(question: Callable[[], bool], awake: threading.Event) -> float:

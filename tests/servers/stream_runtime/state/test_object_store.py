@@ -115,14 +115,14 @@ def test_a_folder_that_comes_while_it_is_looked_at_is_looked_at_again(
     store.write("a/file", b"x")
     real, misses = fs.LocalFileSystem(), [2]
 
-    def look(selector: fs.FileSelector) -> list[fs.FileInfo]:
+    def list_late(selector: fs.FileSelector) -> list[fs.FileInfo]:
         misses[0] -= 1
         if misses[0] >= 0:
             raise FileNotFoundError(2, "Cannot list directory", selector.base_dir)
         found: list[fs.FileInfo] = real.get_file_info(selector)
         return found
 
-    monkeypatch.setattr(store, "_files", SimpleNamespace(get_file_info=look))
+    monkeypatch.setattr(store, "_files", SimpleNamespace(get_file_info=list_late))
     assert store.list("a") == ["file"]
     misses[0] = 100  # it is another problem
     with pytest.raises(CdcError, match="refuses to list"):

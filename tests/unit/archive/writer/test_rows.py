@@ -1,4 +1,4 @@
-"""What messages become: rows of their schema, or rows of bytes."""
+"""Messages become rows of their schema, or rows of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver raises comes as an error with a code, also what it raises under no class of its own."""
+"""The driver's exceptions become errors with a code, also those that have no class of its own."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_a_broker_that_is_away_is_not_told_again_and_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Other tests may just have had the same message.
-    fresh = [type(each)() for each in LIBRDKAFKA_LOGGER.filters if isinstance(each, logging.Filter)]
+    fresh = [type(log_filter)() for log_filter in LIBRDKAFKA_LOGGER.filters if isinstance(log_filter, logging.Filter)]
     monkeypatch.setattr(LIBRDKAFKA_LOGGER, "filters", fresh)
     settings = KafkaSettings(bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
     producers = [Producer(client_config(settings), logger=LIBRDKAFKA_LOGGER) for _ in range(2)]

@@ -157,5 +157,5 @@ def _json(value: Any) -> Any:  # noqa: ANN401  any value
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if isinstance(value, dict):
-        return {name: _json(each) for name, each in value.items()}
-    return [_json(each) for each in value] if isinstance(value, list) else value
+        return {name: _json(item) for name, item in value.items()}
+    return [_json(item) for item in value] if isinstance(value, list) else value

@@ -147,9 +147,9 @@ def test_the_row_of_a_partition_with_only_statics() -> None:
     assert key == {"shop": "s1", "day": 5, "line": None}
     assert value["after"]["gr_x00F6__x00DF_e"] == 2
     (size,) = (
-        each
-        for each in value_schema(WITH_STATIC, "cdc", EXACT)["fields"][0]["type"][1]["fields"]
-        if each.get("cqlName")
+        field
+        for field in value_schema(WITH_STATIC, "cdc", EXACT)["fields"][0]["type"][1]["fields"]
+        if field.get("cqlName")
     )
     assert size == {
         "name": "gr_x00F6__x00DF_e",
@@ -164,7 +164,7 @@ def test_the_row_of_a_partition_with_only_statics() -> None:
 
 def test_the_keys_are_nullable_only_where_a_row_can_be_without() -> None:
     def types(table: TableMetadata) -> list[Any]:
-        return [each["type"] for each in key_schema(table, "cdc", EXACT)["fields"]]
+        return [field["type"] for field in key_schema(table, "cdc", EXACT)["fields"]]
 
     assert types(ORDERS) == ["string", "int", "int"]
     assert types(WITH_STATIC) == ["string", "int", ["null", "int"]]

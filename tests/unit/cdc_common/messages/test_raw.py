@@ -130,7 +130,9 @@ def test_the_documentation_lists_every_field_and_kind() -> None:
     page = (project_root() / "docs" / "reference" / "raw-topics.md").read_text()
     table = page.partition("## Raw messages")[2].partition("### ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")][2:]
-    assert [name for row in rows for name in row[0].split(", ")] == [each["name"] for each in raw.RAW_SCHEMA["fields"]]
+    assert [name for row in rows for name in row[0].split(", ")] == [
+        field["name"] for field in raw.RAW_SCHEMA["fields"]
+    ]
     (kinds,) = (row[2] for row in rows if row[0] == "kind")
     for version, named in re.findall(r"ersion (\d): ([a-z_, ]+)", kinds):
         assert named.split(", ") == list(raw._KINDS_BY_VERSION[int(version)])

@@ -44,7 +44,7 @@ READERS = (read_by_fastavro, read_by_apache)
 
 
 def back(cql_type: CqlType, value: bytes | tuple[tuple[bytes, bytes], ...], forms: TypeForms) -> list[object]:
-    """What each reader's value is in Cassandra's bytes."""
+    """Return each reader's value in Cassandra's bytes."""
     avro_type = AvroTypes("t", forms).column("c", cql_type)
     data, schema = avro_type.encode(value), without_logical_types(avro_type.schema)
     of = cells if isinstance(value, tuple) else serialized
@@ -70,7 +70,9 @@ def test_every_value_comes_back(cql_type: CqlType, data: st.DataObject, forms: T
 @pytest.mark.parametrize("name", EXTREMES)
 def test_extremes_come_back(name: str, forms: TypeForms) -> None:
     form = value_form(NativeType(name)) if forms is DEFAULT_FORMS else None
-    for value in (each if form is None else form(each) for each in EXTREMES[name]):  # a text has no byte too many
+    for value in (
+        extreme if form is None else form(extreme) for extreme in EXTREMES[name]
+    ):  # a text has no byte too many
         assert back(NativeType(name), value, forms) == [value, value]
         in_json = struct.pack(">i", len(value)) + value
         if name != "counter":  # which is in no tuple

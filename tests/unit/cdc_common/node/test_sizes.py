@@ -1,4 +1,4 @@
-"""What the node reports, otherwise what the settings say, or Cassandra's default."""
+"""The sizes are those that the node reports, otherwise those of the settings, or Cassandra's default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every program's command line does: help, flags, config, errors, signals."""
+"""Every program's command line: help, flags, config, errors, signals."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_options_stand_before_or_behind_the_command(program: Program, seen: list
         ["run", "--config", "my.toml", "--prefix", "a"],
     ):
         assert CliRunner().invoke(program, arguments).exit_code == 0
-    assert [(each.kafka.raw_partitions, each.kafka.topic_prefix) for each in seen] == [(3, "a"), (3, "a")]
+    assert [(settings.kafka.raw_partitions, settings.kafka.topic_prefix) for settings in seen] == [(3, "a"), (3, "a")]
 
 
 def test_a_command_needs_only_its_own_secrets(program: Program, seen: list[Settings], tmp_path: Path) -> None:
@@ -70,14 +70,14 @@ def test_a_command_needs_only_its_own_secrets(program: Program, seen: list[Setti
     main.program_command("run")(seen.append)
     main.program_command("audit", secrets_of=("cassandra",))(seen.append)
     (tmp_path / "cdc.toml").write_text('[cassandra]\npassword_file = "/none"\n')
-    for each, arguments, status in (
+    for command, arguments, status in (
         (program, ["run"], 0),
         (main, ["run"], 0),
         (main, ["config", "check"], 0),
         (main, ["config", "show"], 0),
         (main, ["audit"], Code.CONFIG_FILE.exit_status),
     ):
-        assert CliRunner().invoke(each, arguments).exit_code == status
+        assert CliRunner().invoke(command, arguments).exit_code == status
     assert len(seen) == 2
 
 

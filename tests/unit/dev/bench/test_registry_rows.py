@@ -1,4 +1,4 @@
-"""What the benchmark of the registry writes in bulk is what registrations leave."""
+"""The rows that the benchmark of the registry writes in bulk are those that registrations leave."""
 
 from __future__ import annotations
 

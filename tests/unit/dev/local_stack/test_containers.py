@@ -43,8 +43,8 @@ def listening(engine: FakeEngine) -> Iterator[list[socket.socket]]:
 
     engine.on_start = start
     yield sockets
-    for each in sockets:
-        each.close()
+    for server in sockets:
+        server.close()
 
 
 def port_of(container: FakeContainer) -> int:

@@ -1,4 +1,4 @@
-"""What `make follow TABLE=…` says when nothing will come."""
+"""`make follow TABLE=…` says why nothing will come."""
 
 from __future__ import annotations
 

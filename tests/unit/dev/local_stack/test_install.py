@@ -55,7 +55,7 @@ class Checkout:
         return self.package / "room" / f"{name}{EXTENSION_SUFFIXES[0]}"
 
     def build(self) -> list[list[str]]:
-        """What a make command compiles."""
+        """Return the compilations that a make command runs."""
         self.runs = []
         core.build_core(self.package)
         return self.runs
@@ -143,7 +143,7 @@ def test_the_lock_satisfies_pyproject() -> None:
     while todo:
         wanted = Requirement(todo.pop())
         if wanted.name == project["name"]:
-            todo += [each for extra in wanted.extras for each in extras[extra]]
+            todo += [requirement for extra in wanted.extras for requirement in extras[extra]]
         else:
             assert wanted.specifier.contains(versions[canonicalize_name(wanted.name)]), wanted
             seen.add(wanted.name)

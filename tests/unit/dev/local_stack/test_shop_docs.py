@@ -1,4 +1,4 @@
-"""What `make stack` says of the demo's tables: every table and field is found by a word of its docs."""
+"""The documentation of the demo's tables: a search finds every table and field by a word of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_tables_are_documented_and_found(registry: Registry) -> None:
         elements = registry.call("GET", f"/api/v1/namespaces/cdc.shop/sources/{table}/elements").body
         docs = {element["path"]: element["doc"] for element in elements}
         assert {path: docs.get(path) for path in said["fields"]} == {
-            path: each["doc"] for path, each in said["fields"].items()
+            path: field["doc"] for path, field in said["fields"].items()
         }
     for words, place in (("value added tax", "orders/fields/total"), ("pieces shelf", "stock/fields/amount")):
         address = f"{registry.url}/watson/search?q={words.replace(' ', '+')}"

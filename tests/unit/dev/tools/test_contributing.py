@@ -50,8 +50,8 @@ def test_commands_and_files_are_there(page: str) -> None:
 def test_issue_forms_are_what_github_takes(form: Path) -> None:
     content = yaml.safe_load(form.read_text())
     assert {"name", "description", "body"} <= content.keys() <= {"name", "description", "body", "labels", "title"}
-    assert {each["type"] for each in content["body"]} <= KINDS
-    fields = [each for each in content["body"] if each["type"] != "markdown"]
+    assert {field["type"] for field in content["body"]} <= KINDS
+    fields = [field for field in content["body"] if field["type"] != "markdown"]
     assert len({field["id"] for field in fields}) == len(fields) > 1
     for field in fields:
         assert field["attributes"]["label"]

@@ -41,7 +41,7 @@ def test_a_picture_stands_alone(source: Path) -> None:
 @pytest.mark.parametrize("source", ALL)
 def test_text_fits(source: Path) -> None:
     given = read(source)
-    boxes = [Box.read(each) for each in given.get("box", ())]
+    boxes = [Box.read(entry) for entry in given.get("box", ())]
     for box in boxes:
         assert len(box.title) * CHARACTER <= box.width - 8, box.title
         assert all(len(line) * SMALL <= box.width - 8 for line in box.text), box.text
@@ -53,7 +53,7 @@ def test_text_fits(source: Path) -> None:
 
 @pytest.mark.parametrize("source", ALL)
 def test_boxes_lie_inside_or_beside_each_other(source: Path) -> None:
-    boxes = [Box.read(each) for each in read(source).get("box", ())]
+    boxes = [Box.read(entry) for entry in read(source).get("box", ())]
     for one, other in combinations(boxes, 2):
         apart = (
             one.x + one.width <= other.x

@@ -50,7 +50,7 @@ def test_what_ends_the_job_is_what_its_driver_raises() -> None:
 
 
 def test_the_publisher_ends_for_few_codes_alone() -> None:
-    """What a table can cause leaves the table waiting, if it is known which table that is."""
+    """An error that a table can cause leaves the table waiting, if it is known which table that is."""
     always_ends = {code for code, found in SCOPES["publisher"].items() if Scope.PROGRAM in found}
     assert always_ends - {code for code, found in SCOPES["publisher"].items() if Scope.TABLE in found} == {
         Code.CASSANDRA_AUTH,

@@ -1,4 +1,4 @@
-"""What every release has written, the present code reads, with the meaning that was recorded then."""
+"""The present code reads all that every release has written, with the meaning that was recorded then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.frozen.vectors import RELEASES, differences, read_vectors
 if TYPE_CHECKING:
     from pathlib import Path
 
-BY_NAME = {each.name: each for each in FORMATS}
+BY_NAME = {form.name: form for form in FORMATS}
 FILES = sorted(RELEASES.glob("*/*.json"))
 LARGEST = 300 * 1024  # bytes of one release
 SETS_A_VERSION = re.compile(r"^(?:FORMAT|MANIFEST)_VERSION = ", re.MULTILINE)
@@ -36,9 +36,9 @@ def test_the_vectors_of_each_release_are_read_as_they_were_meant(file: Path) -> 
 def test_the_present_version_is_frozen_with_everything_that_it_writes() -> None:
     """If not: make freeze (again: python -m dev.tools.freeze --again, for a version that is not released)."""
     folder = RELEASES / read_project().version
-    for each in FORMATS:
-        frozen = {vector.name for vector in read_vectors(folder / f"{each.name}.json")}
-        assert {vector.name for vector in each.make()} <= frozen
+    for form in FORMATS:
+        frozen = {vector.name for vector in read_vectors(folder / f"{form.name}.json")}
+        assert {vector.name for vector in form.make()} <= frozen
 
 
 def test_each_release_is_small() -> None:
@@ -53,7 +53,7 @@ def test_each_module_that_sets_a_format_version_has_vectors() -> None:
     files = [file for package in packages for file in (root / package).rglob("*.py")]
     found = {str(file.relative_to(root)) for file in files if SETS_A_VERSION.search(file.read_text())}
     assert found
-    assert found == {module for each in FORMATS for module in each.modules}
+    assert found == {module for form in FORMATS for module in form.modules}
 
 
 def test_a_changed_meaning_is_found() -> None:

@@ -28,7 +28,7 @@ NOT_OF_ANCHORS = re.compile(r"[^\w\- ]")
 
 
 class Page(NamedTuple):
-    """What a page links to, with the line of each link's paragraph, and the anchors of its headings."""
+    """The links of a page, with the line of each link's paragraph, and the anchors of its headings."""
 
     links: list[tuple[int, str]]
     anchors: set[str]

@@ -109,24 +109,24 @@ def test_each_command_has_its_section_and_says_what_it_does() -> None:
     """And its examples are of that command: test_commands_in_docs runs them."""
     page = (REFERENCE / "cli.md").read_text()
     for name, group in programs().items():
-        for words, each, _ in commands(name, group):
-            assert each.help, words
-            for example in re.findall(rf"^{EXAMPLE}(.*)$", each.help, re.MULTILINE):
+        for words, subcommand, _ in commands(name, group):
+            assert subcommand.help, words
+            for example in re.findall(rf"^{EXAMPLE}(.*)$", subcommand.help, re.MULTILINE):
                 assert example.startswith(" ".join(words))
-            if not isinstance(each, click.Group):
+            if not isinstance(subcommand, click.Group):
                 shared = words[1] in {"config", "explain"}
                 assert f"### {' '.join(('PROGRAM', *words[1:]) if shared else words)}\n" in page
-            for option in each.params:
+            for option in subcommand.params:
                 assert not isinstance(option, click.Option) or option.help, (words, option.name)
 
 
 def test_each_list_of_commands_has_whole_sentences() -> None:
     """The sentences fit a terminal of 80 columns; each says what the command does: Prints, Checks, Sends."""
     for name, group in programs().items():
-        for words, each, _ in commands(name, group):
-            if isinstance(each, click.Group):
-                room = 80 - 6 - max(map(len, each.commands))  # as click lays them out
-                for child in each.commands.values():
+        for words, subcommand, _ in commands(name, group):
+            if isinstance(subcommand, click.Group):
+                room = 80 - 6 - max(map(len, subcommand.commands))  # as click lays them out
+                for child in subcommand.commands.values():
                     said = child.get_short_help_str(room)
                     assert not said.endswith("..."), (words, child.help)
                     assert re.match(r"[A-Z][a-z]+s,? ", said), (words, said)
@@ -136,8 +136,8 @@ def test_a_table_without_its_keyspace_is_a_mistake_of_the_command_line() -> None
     """Each command that takes KEYSPACE.TABLE says so before it connects to anything."""
     found = 0
     for name, group in programs().items():
-        for words, each, _ in commands(name, group):
-            arguments = [param for param in each.params if isinstance(param, click.Argument)]
+        for words, subcommand, _ in commands(name, group):
+            arguments = [param for param in subcommand.params if isinstance(param, click.Argument)]
             if arguments and "KEYSPACE.TABLE" in (arguments[0].metavar or ""):
                 result = CliRunner().invoke(group, [*words[1:], "orders", *("1" for _ in arguments[1:])])
                 found += 1

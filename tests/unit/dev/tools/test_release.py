@@ -89,7 +89,9 @@ def test_the_bill_of_materials_lists_what_the_python_lock_lists(bill: dict[str, 
         elif "sha256:" in line:
             last.add(line.split("sha256:")[1].split()[0])
     assert len(expected) > 50
-    assert {each: hashes for each, hashes in hashes_of(bill).items() if each.startswith("pkg:pypi/")} == expected
+    assert {
+        package: hashes for package, hashes in hashes_of(bill).items() if package.startswith("pkg:pypi/")
+    } == expected
 
 
 def test_the_bill_of_materials_lists_the_jars_of_every_lock(bill: dict[str, Any]) -> None:
@@ -103,7 +105,7 @@ def test_the_bill_of_materials_lists_the_jars_of_every_lock(bill: dict[str, Any]
 
 
 def test_only_what_the_programs_need_is_required(bill: dict[str, Any]) -> None:
-    required = {each["name"] for each in bill["components"] if each["scope"] == "required"}
+    required = {component["name"] for component in bill["components"] if component["scope"] == "required"}
     assert {
         "pydantic",
         "confluent-kafka",
@@ -115,13 +117,16 @@ def test_only_what_the_programs_need_is_required(bill: dict[str, Any]) -> None:
         "py4j",
     } <= required
     assert not required & {"pytest", "ruff", "hypothesis", "mypy", "kafka_2.13", "cassandra-all"}
-    edges = {each["ref"]: each.get("dependsOn", []) for each in bill["dependencies"]}
+    edges = {dependency["ref"]: dependency.get("dependsOn", []) for dependency in bill["dependencies"]}
     assert any(edge.startswith("pkg:pypi/pyspark@") for edge in edges[f"pkg:pypi/{NAME}@1.2.0"])
     assert bill["metadata"]["timestamp"].startswith("2026-01-02T03:04:05")
 
 
 def hashes_of(bill: dict[str, Any]) -> dict[str, set[str]]:
-    return {each["bom-ref"]: {one["content"] for one in each.get("hashes", ())} for each in bill["components"]}
+    return {
+        component["bom-ref"]: {one["content"] for one in component.get("hashes", ())}
+        for component in bill["components"]
+    }
 
 
 def test_a_line_that_pins_no_version_is_refused() -> None:
@@ -156,7 +161,7 @@ def test_an_archive_packed_again_depends_on_its_files_only(tmp_path: Path) -> No
         packed.append(repacked(raw.getvalue(), 1_700_000_000))
     assert packed[0] == packed[1]
     with tarfile.open(fileobj=io.BytesIO(packed[0])) as archive:
-        assert [(each.name, each.mtime, each.uid) for each in archive] == [
+        assert [(member.name, member.mtime, member.uid) for member in archive] == [
             ("x-1/a", 1_700_000_000, 0),
             ("x-1/b", 1_700_000_000, 0),
         ]

@@ -64,7 +64,7 @@ def compiled_modules(wheel: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """What is built, and more that must not be in a wheel."""
+    """The sources of a wheel, and files that must not be in it."""
     root, source = project_root(), tmp_path / "source"
     for name in SOURCES:
         shutil.copytree(root / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))

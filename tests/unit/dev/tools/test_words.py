@@ -1,4 +1,4 @@
-"""What dev.tools.words reads of each kind of file, and what it finds there."""
+"""The text that dev.tools.words reads in each kind of file, and its findings there."""
 
 from __future__ import annotations
 

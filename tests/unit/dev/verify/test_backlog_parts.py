@@ -182,10 +182,10 @@ def statements_of(share: float, monkeypatch: pytest.MonkeyPatch) -> list[Stateme
 
 
 def test_same_values_follow_without_changing_the_workload(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not sent again is as it was without the statements that are: later times change nothing here."""
+    """The statements that are not repeats are those of a workload without repeats: later times change nothing here."""
     items = statements_of(generator.AGAIN, monkeypatch)
     alone = [item.marked("k") for item in statements_of(0.0, monkeypatch)]
     left = iter([item.marked("k") for item in items])
-    assert all(any(text == each for each in left) for text in alone)
+    assert all(any(text == marked for marked in left) for text in alone)
     assert 100 < len(items) - len(alone) < 300
     assert any("+ 0 WHERE" in item.cql("k") for item in items if item.is_counter())

@@ -17,7 +17,7 @@ from stream_runtime.fault_points import FaultPoint
 
 @pytest.mark.parametrize("has_spark_workers", [False, True])
 def test_consecutive_seeds_go_through_all_faults_that_there_can_be(*, has_spark_workers: bool) -> None:
-    expected = {each for each in StackFault if has_spark_workers or each is not StackFault.SPARK_WORKER}
+    expected = {fault for fault in StackFault if has_spark_workers or fault is not StackFault.SPARK_WORKER}
     runs = [strikes(seed, 8.0, 2, has_spark_workers=has_spark_workers) for seed in range(len(expected))]
     assert {strike.fault for run in runs for strike in run} == expected
     assert all(0.5 <= first.after <= second.after <= 8.0 for first, second in runs)

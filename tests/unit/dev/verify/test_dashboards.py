@@ -1,4 +1,4 @@
-"""What dev.verify.dashboards asks for, and when it is content; the run itself needs servers."""
+"""The questions of dev.verify.dashboards, and its judgement of the answers; the run itself needs servers."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class FakePrometheus:
 
 
 def judged(finds: Callable[[str], bool]) -> tuple[list[Finding], str]:
-    """What is wrong with panels and alerts, and the last line that is shown."""
+    """Return the findings that are wrong, and the last line that is shown."""
     fake: Any = FakePrometheus(finds)
     found = [*panel_findings(fake), *alert_findings(fake)]
     shown = io.StringIO()
-    wrong = [each for each in found if not each.is_good]
+    wrong = [finding for finding in found if not finding.is_good]
     assert show(Console(file=shown, width=1000), found) is not bool(wrong)
     return wrong, shown.getvalue().splitlines()[-1]
 
@@ -60,7 +60,7 @@ def test_all_is_well() -> None:
 
 def test_a_panel_without_data_is_wrong_unless_its_reason_is_known() -> None:
     wrong, _ = judged(lambda expression: is_no_alert(expression) and "cdc_publisher_lag_seconds" not in expression)
-    assert {each.place for each in wrong} == {
+    assert {finding.place for finding in wrong} == {
         "publishers: Lag",
         "overview: Lag of the publishers",
         "alert CdcPublisherLags",
@@ -70,7 +70,7 @@ def test_a_panel_without_data_is_wrong_unless_its_reason_is_known() -> None:
 def test_an_alert_that_fires_is_wrong() -> None:
     firing = RULES["CdcRawFull"]["expr"]
     wrong, _ = judged(lambda expression: is_no_alert(expression) or expression == firing)
-    assert [(each.place, each.wrong) for each in wrong] == [
+    assert [(finding.place, finding.wrong) for finding in wrong] == [
         ("alert CdcRawFull", "it finds something while all is well (inactive)")
     ]
 

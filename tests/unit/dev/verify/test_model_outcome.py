@@ -1,4 +1,4 @@
-"""What the model check says of what came out: former versions of a topic, chains, counts."""
+"""The model check judges changes: former versions of a topic, chains, counts."""
 
 from __future__ import annotations
 

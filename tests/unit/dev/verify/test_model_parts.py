@@ -135,7 +135,7 @@ def test_timestamps_reach_the_ends_of_their_range() -> None:
     assert min(found) < SMALLEST + 10
     assert max(found) > LARGEST - 10
     assert 0 in found
-    assert any(-10 < each < 0 for each in found)
+    assert any(-10 < timestamp < 0 for timestamp in found)
 
 
 def test_without_ties_no_timestamp_comes_twice() -> None:
@@ -191,7 +191,7 @@ def test_no_column_that_may_hold_newer_cells_stays_dropped() -> None:
 
 
 def test_a_time_of_drop_never_goes_back() -> None:
-    """What is dropped by the node's clock, after START, is later than every timestamp that is not ahead."""
+    """A drop by the node's clock, after START, is later than every timestamp that is not ahead."""
     for seed in range(1, 6):
         last: dict[str, int] = {}
         for item in items(seed):
@@ -414,7 +414,7 @@ def test_each_defect_still_has_its_place(mutant: Mutant, monkeypatch: pytest.Mon
 
 
 def test_a_drop_whose_time_is_ignored_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    [mutant] = [each for each in OWN if each.name == "DROP USING TIMESTAMP is ignored"]
+    [mutant] = [known for known in OWN if known.name == "DROP USING TIMESTAMP is ignored"]
     table = replace(without_b(2**62), altered_at=7)
     put_defect(mutant, monkeypatch)
     read = tables.from_json(tables.to_json(table))

@@ -1,4 +1,4 @@
-"""What `check --for` says of a table: default forms are taken, and each form that stops a consumer is named."""
+"""`check --for` takes default forms, and names each form of a table that stops a consumer."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ALL = table_of(
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_every_consumer_takes_every_type_in_the_default_forms(consumer: Consumer) -> None:
     found = list(find_limits(consumer, ALL, DEFAULT_FORMS))
-    assert [each for each in found if each.is_refused] == []
-    assert all("out_of_range" in each.fix for each in found)  # of dates and timestamps that are no mistakes: nothing
+    assert [limit for limit in found if limit.is_refused] == []
+    assert all("out_of_range" in limit.fix for limit in found)  # of dates and timestamps that are no mistakes: nothing
 
 
 REFUSED = {
@@ -55,8 +55,8 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_jdbc_sink_does_not_take_the_exact_form(name: str) -> None:
     table = table_of("t", (column("v", parse_type(name, KEYSPACE, USER_TYPES)),))
-    found = [each for each in find_limits("jdbc", table, EXACT) if each.is_refused]
-    assert [each.column for each in found] == ["v"]
+    found = [limit for limit in find_limits("jdbc", table, EXACT) if limit.is_refused]
+    assert [limit.column for limit in found] == ["v"]
     assert REFUSED[name] in found[0].fix
 
 
@@ -67,13 +67,19 @@ def test_a_decimal_of_its_own_is_taken() -> None:
 
 def test_static_rows_stop_relational_consumers_alone() -> None:
     included = DEFAULT_FORMS._replace(static_rows="include")
-    stopped = {each for each in CONSUMERS if any(finding.column == "" for finding in find_limits(each, ALL, included))}
+    stopped = {
+        consumer
+        for consumer in CONSUMERS
+        if any(finding.column == "" for finding in find_limits(consumer, ALL, included))
+    }
     assert stopped == {"jdbc", "flink"}
 
 
 def test_flink_needs_the_row_before() -> None:
     [found] = [
-        each for each in find_limits("flink", ALL, DEFAULT_FORMS, on_large_message="without_before") if each.is_refused
+        limit
+        for limit in find_limits("flink", ALL, DEFAULT_FORMS, on_large_message="without_before")
+        if limit.is_refused
     ]
     assert "without_before" in found.problem
 

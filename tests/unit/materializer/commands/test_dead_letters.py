@@ -51,7 +51,7 @@ class Scene:
         self.sent += messages
 
     def letter(self, partition: int, key: bytes = b"", value: bytes | None = JUNK) -> None:
-        """What a raw partition's task sends: a dead letter or, without a value, that it is resolved."""
+        """Send as a raw partition's task does: a dead letter or, without a value, that it is resolved."""
         sent = DeadLetter(dead_letter_id(key, JUNK), key, value, 5, 0, "CDC-080", "it is junk")
         writer = DeadLetterWriter(self.settings.kafka, TOPIC)
         for message in writer.messages(RawPartition(TOPIC, partition), [sent]):

@@ -62,8 +62,8 @@ class Topic:
         forgetful = rules._replace(forgotten_publishers=frozenset({TICK_HOST}))
         self.runs = [FoldRun(writer, forgetful) for _ in range(partitions)]
 
-    def write(self, each: RawRecord) -> list[RowChange]:
-        return list(self.runs[partition_for(each.key, len(self.runs))].chunk(each).changes)
+    def write(self, message: RawRecord) -> list[RowChange]:
+        return list(self.runs[partition_for(message.key, len(self.runs))].chunk(message).changes)
 
     def time(self, ms: int, clock: int = 0) -> list[RowChange]:
         return [change for run in self.runs for change in run.heartbeat(ms, clock=clock).changes]
@@ -105,10 +105,10 @@ def check(writer: TableWriter, data: st.DataObject, rules: FoldSettings, *, is_e
         now += data.draw(PASSING)
         key = data.draw(st.sampled_from(KEYS))
         write = data.draw(writes(writer.table, Stamp(data.draw(TIMESTAMPS), now)))
-        each = record(writer, write._replace(partition_key=key), now, offset)
+        message = record(writer, write._replace(partition_key=key), now, offset)
         for topic in topics:
             topic.time(now * 1000, clock=now * 1_000_000)
-            topic.write(each)
+            topic.write(message)
     now += data.draw(PASSING)
     assert by_key(old.settle(now * 1000)) == by_key(reference.settle(now * 1000)) or not is_exact
     new = old.redistribute(after, Times(now * 1000, now * 1000 - rules.reorder_ms))
@@ -118,8 +118,8 @@ def check(writer: TableWriter, data: st.DataObject, rules: FoldSettings, *, is_e
         now += data.draw(PASSING)
         key = data.draw(st.sampled_from(KEYS))
         write = data.draw(writes(writer.table, Stamp(data.draw(TIMESTAMPS), now)))
-        each = record(writer, write._replace(partition_key=key), now, 100 + offset)
-        made, expected = ([*topic.time(now * 1000), *topic.write(each)] for topic in (new, reference))
+        message = record(writer, write._replace(partition_key=key), now, 100 + offset)
+        made, expected = ([*topic.time(now * 1000), *topic.write(message)] for topic in (new, reference))
         assert not is_exact or by_key(made) == by_key(expected)
     for topic in (new, reference):
         topic.time((now + 20) * 1000)
@@ -194,8 +194,8 @@ def test_each_target_waits_for_what_any_source_waits_for() -> None:
     steps += [snapshot_step("ended", ms=1000, host=host, hosts=(1, 2), writer=FORWARD) for host in (1, 2)]
     for known, run in enumerate(runs):
         run.chunk(raw_record(b"", "heartbeat", None, timestamp_ms=1000, writer=FORWARD), *steps[: known + 1])
-    hosts = [[dict(each.snapshots[SNAPSHOT].hosts) for each in (read_facts(run.state),)] for run in runs]
-    assert [len({*each.values()}) for (each,) in hosts] == [1, 2, 1]
+    hosts = [[dict(facts.snapshots[SNAPSHOT].hosts) for facts in (read_facts(run.state),)] for run in runs]
+    assert [len({*of_hosts.values()}) for (of_hosts,) in hosts] == [1, 2, 1]
     for state in redistribute_states([run.state for run in runs], 4, Times(2000, 2000)):
         (progress,) = read_facts(state).snapshots.values()
         assert progress.hosts == dict.fromkeys(HOSTS, "running")

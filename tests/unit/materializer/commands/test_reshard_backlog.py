@@ -1,4 +1,4 @@
-"""What `state reshard` folds after the switch: a repair that lies in it is left out."""
+"""`state reshard` folds the backlog after the switch: a repair that lies in it is left out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fold_backlog(
     """The backlog of the target partition of KEY."""
 
     def read_raw(_settings: object, source: RawPartition, *_: Any) -> Sequence[RawRecord]:  # noqa: ANN401 - offsets
-        return [each._replace(offset=offset) for offset, each in enumerate(partitions[source.partition])]
+        return [record._replace(offset=offset) for offset, record in enumerate(partitions[source.partition])]
 
     monkeypatch.setattr(backlog, "read_raw", read_raw)
     position = Position(0, NOTHING, COUNT, "id", in_progress=(0, 100))
@@ -54,8 +54,8 @@ def fold_backlog(
     target = partition_for(KEY, COUNT)
     found: dict[int, list[RawRecord]] = defaultdict(list)
     for chunk in backlog.read_backlog(KafkaSettings(), survey, ChunkSettings(2**30, messages_at_once, 1), {target}):
-        run.chunk(*(each.record for each in chunk[target]))
-        found[target] += [each.record for each in chunk[target]]
+        run.chunk(*(stored.record for stored in chunk[target]))
+        found[target] += [stored.record for stored in chunk[target]]
     assert found.keys() <= {target}
 
 
@@ -96,4 +96,4 @@ def test_an_end_after_the_backlog_is_of_no_repair(monkeypatch: pytest.MonkeyPatc
     for host, state in ((2, "running"), (1, "ended"), (2, "ended")):
         run.chunk(of_repair(3, repair_step(KEY, state, host=host, flushed_to=100, **both)))  # type: ignore[arg-type]
     assert run.visible(KEY) == {(int_bytes(5),): {"a": b"x"}}
-    assert [each.state for each in read_repairs(run.state)] == ["open"]
+    assert [repair.state for repair in read_repairs(run.state)] == ["open"]

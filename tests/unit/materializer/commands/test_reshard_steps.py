@@ -237,7 +237,9 @@ def test_a_task_elsewhere_that_dies_is_run_again(point: Point, tmp_path: Path, m
         run.materialize()
         run.check()
     assert not [
-        each for each in (tmp_path / "checkpoint" / "g").iterdir() if each.name.endswith(".parts") and [*each.iterdir()]
+        folder
+        for folder in (tmp_path / "checkpoint" / "g").iterdir()
+        if folder.name.endswith(".parts") and [*folder.iterdir()]
     ]
     assert not [*(tmp_path / "state" / "g").glob("reshard-*")]
 

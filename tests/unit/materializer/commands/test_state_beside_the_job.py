@@ -59,14 +59,14 @@ class Job:
         return Position(1, self._states[raw_partition].local.version, 1)
 
     def read_positions(self, _settings: object, asked: Collection[RawPartition]) -> dict[RawPartition, Position]:
-        return {each: self.position(each) for each in asked}
+        return {partition: self.position(partition) for partition in asked}
 
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     found = Job(tmp_path)
-    for each in (FIRST, SECOND):
-        found.commit(each)
+    for partition in (FIRST, SECOND):
+        found.commit(partition)
     for module in (state_verify, stored_partitions):
         monkeypatch.setattr(module, "read_positions", found.read_positions)
     return found

@@ -1,4 +1,4 @@
-"""What `state show` prints of a table that was dropped and created again: rows are of the table that they came from."""
+"""`state show` of a table that was dropped and created again: rows are of the table that they came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several files of this folder need."""
+"""Fixtures that several files of this folder need."""
 
 from __future__ import annotations
 

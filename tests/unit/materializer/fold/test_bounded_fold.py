@@ -101,7 +101,7 @@ def wide(most: int, *, ttl: int = 0, fold_settings: FoldSettings = NEVER_PURGE) 
 
 
 def write(run: FoldRun, *writes: Write, second: int = BASE_S) -> None:
-    run.chunk(*(record(FORWARD, each, second, offset) for offset, each in enumerate(writes)))
+    run.chunk(*(record(FORWARD, mutation, second, offset) for offset, mutation in enumerate(writes)))
 
 
 def sizes(run: FoldRun) -> list[int]:

@@ -36,8 +36,8 @@ LATER = 9  # after the drop
 
 def dropped(time: int = 5, *, as_tuple: bool = True, altered_at: int = 1) -> TableWriter:
     """Return the table after the DROP of both columns, as 3.11 records them, or as a publisher that knew them does."""
-    columns = [replace(each, type=TupleType(FIELDS) if as_tuple else each.type) for each in (U, SU)]
-    drops = {each.name: DroppedColumn(each, BASE_US + time) for each in columns}
+    columns = [replace(column, type=TupleType(FIELDS) if as_tuple else column.type) for column in (U, SU)]
+    drops = {column.name: DroppedColumn(column, BASE_US + time) for column in columns}
     return TableWriter(
         replace(BEFORE.table, static_columns=(), regular_columns=(A, B), dropped_columns=drops, altered_at=altered_at)
     )
@@ -73,11 +73,11 @@ def heartbeat(writer: TableWriter) -> RawRecord:
 
 def run_of(*writers: TableWriter) -> FoldRun:
     run = FoldRun(BEFORE)
-    follow(run, *writers)
+    read_schemas(run, *writers)
     return run
 
 
-def follow(run: FoldRun, *writers: TableWriter) -> None:
+def read_schemas(run: FoldRun, *writers: TableWriter) -> None:
     run.catalog = catalog_of(*(writer.table for writer in (BEFORE, *writers)))
 
 
@@ -99,7 +99,7 @@ def test_a_cell_newer_than_the_drop_is_in_the_state(time: int, most: int) -> Non
     run = run_of()
     run.chunk(sent(BEFORE, Row((), {"su": address(LATER)})), written(LATER))
     run.fold_settings = bounded(most)
-    follow(run, dropped(time))
+    read_schemas(run, dropped(time))
     for _ in range(3):
         run.chunk(heartbeat(dropped(time)))
     assert images(run.changes[-1:]) == [({"a": b"A", "u": IMAGE, "su": IMAGE}, {"a": b"A"})]
@@ -110,7 +110,7 @@ def test_a_tuple_of_the_same_name_does_not_show_the_cells_of_the_user_type() -> 
     """Neither those in the state nor those that a node writes late; its own values are shown."""
     run = run_of()
     run.chunk(written(LATER))
-    follow(run, dropped(), again())
+    read_schemas(run, dropped(), again())
     run.chunk(heartbeat(again()))
     run.chunk(written(LATER + 1))
     assert run.visible(KEY) == {(int_bytes(1),): {"a": b"A"}}
@@ -126,7 +126,7 @@ def test_publishers_that_record_the_drop_differently() -> None:
     run.chunk(written(LATER))
     assert_writable(run, known)
     for place, writer in enumerate((unknown, known)):
-        follow(run, *((known, unknown) if writer is unknown else (unknown, known)))
+        read_schemas(run, *((known, unknown) if writer is unknown else (unknown, known)))
         run.chunk(heartbeat(writer))
         run.chunk(written(LATER + 10 + place))
         assert_writable(run, writer)

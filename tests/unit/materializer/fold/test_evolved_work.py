@@ -1,4 +1,4 @@
-"""What a worker publishes of altered tables: raw messages in, decoded messages of the change topics out."""
+"""A worker's work on altered tables: raw messages in, decoded messages of the change topics out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is delivered after its TTL has passed: the write comes out, and at once its expiry."""
+"""Writes that are delivered after their TTL has passed: the write comes out, and at once its expiry."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_an_insert_and_an_update_that_arrive_expired(fold_settings: FoldSettings
 def test_each_ttl_of_a_write_ends_at_its_own_second() -> None:
     write = row(1, 1, a=cell(1, "a", ttl=20), b=cell(1, "b", ttl=10))
     run = run_late(NEVER_PURGE, record(FORWARD, write, LATE, 0))
-    assert [(each.after, each.source.ts_us // 1_000_000 - BASE_S) for each in run.changes[1:]] == [
+    assert [(change.after, change.source.ts_us // 1_000_000 - BASE_S) for change in run.changes[1:]] == [
         ({"a": b"a"}, 10),
         ({}, 20),
         (None, 30),
@@ -112,7 +112,7 @@ def test_elements_of_collections_too() -> None:
     data = ComplexColumnData(DeletionTime(BASE_US - 1, BASE_S), (element,))
     write = Write(KEY, "row", Row((int_bytes(1),), {"s": data}))
     run = run_late(NEVER_PURGE, record(FORWARD, write, LATE, 0))
-    assert [each.after for each in run.changes] == [{"s": ((b"x", b""),)}, None]
+    assert [change.after for change in run.changes] == [{"s": ((b"x", b""),)}, None]
 
 
 @pytest.mark.parametrize("host", [1, 2], ids=["again", "of another replica"])
@@ -214,7 +214,7 @@ def test_a_static_column_changes_once_without_the_value(fold_settings: FoldSetti
 
 
 def test_an_expired_write_that_is_folded_in_a_part() -> None:
-    """What is due before it and the write are together more than a chunk takes."""
+    """The work that is due before it and the write are together more than a chunk takes."""
     run = FoldRun(FORWARD, bounded(2))
     other = row(1, 0)._replace(partition_key=PARTITIONS[1])
     run.chunk(record(FORWARD, other, BASE_S, 0))
@@ -239,9 +239,9 @@ def visible_until(model: BruteModel, write: Write, now: int, until: int) -> Visi
     if write.kind != "row":
         return model.visible(write.partition_key, now)
 
-    def as_live(each: Cell) -> Cell:
-        lives = each.ttl and until < each.local_deletion_time <= now
-        return each._replace(local_deletion_time=now + 1) if lives else each
+    def as_live(cell: Cell) -> Cell:
+        lives = cell.ttl and until < cell.local_deletion_time <= now
+        return cell._replace(local_deletion_time=now + 1) if lives else cell
 
     columns = {
         name: as_live(data) if isinstance(data, Cell) else data._replace(cells=tuple(map(as_live, data.cells)))
@@ -299,9 +299,9 @@ def check_pictures(
         step, rest = rest[: len(expected)], rest[len(expected) :]
         assert in_any_order(events(step)) == in_any_order(expected)
         if place:
-            assert {(each.source.cause, each.source.ts_us) for each in step} <= {
+            assert {(change.source.cause, change.source.ts_us) for change in step} <= {
                 ("expiry", ends[place - 1] * 1_000_000)
             }
         elif step and any(picture != after for picture in pictures[place + 1 :]):
-            assert {each.source.cause for each in step} == {"expired_write"}
+            assert {change.source.cause for change in step} == {"expired_write"}
     assert not rest

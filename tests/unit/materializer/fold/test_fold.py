@@ -408,7 +408,7 @@ class PlainModel:
 
 
 def plain_model(script: Sequence[tuple[Any, ...]]) -> dict[int | None, dict[str, bytes]]:
-    """What `SELECT` shows after the statements; the key None is the row that has only statics."""
+    """Return the rows that `SELECT` shows after the statements; the key None is the row that has only statics."""
     model = PlainModel()
     for write in script:
         model.run(write)

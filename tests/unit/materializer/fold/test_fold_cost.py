@@ -1,4 +1,4 @@
-"""What changes nothing costs nothing: no changelog and no write to the state, except the time every few minutes."""
+"""Messages that change nothing cost nothing: no changelog and no write to the state, but the time every few minutes."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ def test_a_state_on_disk_that_is_opened_again_and_again(made: list[tuple[int, Wr
                 b"", "heartbeat", None, timestamp_ms=second * 1000, clock=second * 1_000_000, writer=MIXED
             )
             records.append(beat)
-        for offset, each in enumerate(records):
-            result = fold_chunk(state, [each], in_memory.catalog, RULES)
-            assert result == in_memory.chunk(each)
+        for offset, message in enumerate(records):
+            result = fold_chunk(state, [message], in_memory.catalog, RULES)
+            assert result == in_memory.chunk(message)
             if result.writes:
                 apply(state, result.writes, offset)
             if data.draw(st.integers(0, 3)) == 0:

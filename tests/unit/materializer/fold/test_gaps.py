@@ -173,7 +173,7 @@ def test_a_path_without_a_place_in_the_order(
             found = reasons(replace(TABLE, static_columns=(column,)), "static", Row((), cells), reorder_ms)
         else:
             found = reasons(replace(TABLE, regular_columns=(column,)), "row", Row((ONE,), cells), reorder_ms)
-        assert [reason in each for each in found] == [True]
+        assert [reason in text for text in found] == [True]
 
 
 @pytest.mark.parametrize("path", [b"", b"\0\1", b"\xff\xff", b"\0\0\0"])
@@ -319,11 +319,11 @@ def test_a_recreated_table_has_no_gaps() -> None:
     recreated = TableWriter(replace(TABLE, id=UUID(int=8)))
     folded = FoldRun(WRITER)
     folded.chunk(row(1), RawRecord(ONE, b"junk", 1, 10))
-    both = {(each.table.id.bytes, each.digest): each.table for each in (WRITER, recreated)}
+    both = {(writer.table.id.bytes, writer.digest): writer.table for writer in (WRITER, recreated)}
     catalog = replace(
         folded.catalog,
         schemas=both,
-        newest={each.table.id.bytes: each.digest for each in (WRITER, recreated)},
+        newest={writer.table.id.bytes: writer.digest for writer in (WRITER, recreated)},
         topics=dict.fromkeys((WRITER.digest, recreated.digest), "cdc.shop.orders"),
     )
     written = Row((int_bytes(5),), {"a": Cell(9, b"x")}, LivenessInfo(9))

@@ -113,7 +113,7 @@ def test_damaged_states(seed: int) -> None:
 @settings(GENERATED, max_examples=3 * EXAMPLES)
 @given(seed=st.integers(0, 2**64))
 def test_damaged_messages(seed: int) -> None:
-    """What the core takes of them is what the Python code reads."""
+    """The core takes of them the same as the Python code."""
     check_damaged_messages(seed)
 
 

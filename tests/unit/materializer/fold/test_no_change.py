@@ -102,7 +102,7 @@ def _is_multi_cell(of: CqlType) -> bool:
 
 
 def random_cells(rng: random.Random, types: TypeValues, of: CqlType) -> list[tuple[bytes, bytes]]:
-    """What a write gives a column: in the order of paths, at least one."""
+    """Return the cells that a write gives a column: in the order of paths, at least one."""
     count = rng.randint(1, 3)
     match of:
         case ListType(element, True):
@@ -166,5 +166,5 @@ def test_another_value_is_a_change(of: CqlType) -> None:
     run = FoldRun(TableWriter(writes.table))
     if isinstance(of, UserType):
         first, second = [(b"\0\0", int_bytes(1))], [(b"\0\1", b"\0\0\0\1")]
-    ops = [change.op for each in (first, second) for change in run.chunk(writes.record("v", each)).changes]
+    ops = [change.op for cells in (first, second) for change in run.chunk(writes.record("v", cells)).changes]
     assert ops == ["c", "u"]

@@ -72,7 +72,7 @@ class Purging(FoldRun):
 
 
 def left(run: Purging) -> list[bytes]:
-    """What is left of partitions, and of them in the queues."""
+    """Return the keys that are left of Cassandra partitions, and of them in the queues."""
     return run.keys(PARTITION, PURGE, EXPIRY)
 
 

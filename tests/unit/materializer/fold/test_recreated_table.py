@@ -169,8 +169,8 @@ def check_recreated(data: st.DataObject) -> None:
     one_by_one, batched = run_of(fold_settings), run_of(fold_settings)
     if data.draw(st.booleans()):
         batched.fold_settings = bounded(data.draw(st.integers(1, 5)), fold_settings)
-    for each in records:
-        one_by_one.chunk(each)
+    for message in records:
+        one_by_one.chunk(message)
     for batch in in_batches(data, records):
         batched.chunk(*batch)
     for run in (one_by_one, batched):

@@ -121,13 +121,13 @@ def test_each_difference_is_one_change_and_the_chains_go_on() -> None:
     images = [image({"a": b"old"}, 7, c=1), image({"a": b"new"}, 5, c=2), image({"b": b"x"}, 7, c=9)]
     repaired(run, *images)
     found = {change.clustering: change for change in run.changes[4:]}
-    shown = {key: (each.op, each.row_sequence) for key, each in found.items()}
+    shown = {key: (change.op, change.row_sequence) for key, change in found.items()}
     expected = {2: ("u", 2), 3: ("d", 2), 4: ("d", 2), 9: ("c", 1)}
     assert shown == {(int_bytes(c),): change for c, change in expected.items()}
-    sources = {(each.source.cause, each.source.file, each.source.ts_us) for each in found.values()}
+    sources = {(change.source.cause, change.source.file, change.source.ts_us) for change in found.values()}
     assert sources == {("repair", f"repair-{ID}", START_MS * 1000)}
     run.chunk(row({"a": b"again"}, 3, c=3, position=200))  # older than the row that was too much
-    assert [(each.op, each.row_sequence, each.after) for each in run.changes[8:]] == [("c", 3, {"a": b"again"})]
+    assert [(change.op, change.row_sequence, change.after) for change in run.changes[8:]] == [("c", 3, {"a": b"again"})]
 
 
 def test_a_value_that_is_too_new_is_replaced_silently() -> None:
@@ -166,7 +166,7 @@ def test_all_hosts_are_waited_for() -> None:
     run.chunk(step("running", host=2, **both), image({"b": b"y"}, 8, host=2))
     assert run.changes == []
     run.chunk(step("ended", host=2, **both))
-    assert [each.after for each in run.changes] == [{"a": b"x", "b": b"y"}]
+    assert [change.after for change in run.changes] == [{"a": b"x", "b": b"y"}]
 
 
 @pytest.mark.parametrize("late", ["an end", "nothing"])
@@ -186,7 +186,7 @@ def test_on_a_timeout_nothing_changes(late: str) -> None:
 def test_a_host_gives_up() -> None:
     run = FoldRun(WRITER)
     run.chunk(step("running"), image({"a": b"y"}, 8), step("given_up"))
-    assert [each.state for each in read_repairs(run.state)] == ["failed"]
+    assert [repair.state for repair in read_repairs(run.state)] == ["failed"]
     run.chunk(step("running"), image({"a": b"y"}, 8), step("ended"))  # of an old copy
     assert run.changes == []
     run.heartbeat(UNTIL_MS + 1)
@@ -224,7 +224,7 @@ def test_nothing_changes_if_not_all_that_have_the_partition_have_sent_it(
     run.chunk(row({"a": b"x"}, 7), step("running", **both), step("running", host=2, **both))
     run.chunk(step("ended", flushed_to=100, replicas=first, **both), step("ended", host=2, replicas=second, **both))
     assert bool(run.visible(KEY)) is not is_replaced
-    assert [each.state for each in read_repairs(run.state)] == ["done" if is_replaced else "failed"]
+    assert [repair.state for repair in read_repairs(run.state)] == ["done" if is_replaced else "failed"]
 
 
 def test_two_repairs_are_independent() -> None:
@@ -233,7 +233,7 @@ def test_two_repairs_are_independent() -> None:
     run.chunk(step("running"), step("running", repair=other))
     run.chunk(row({"a": b"x"}, 7, position=101), step("given_up"), step("ended", repair=other, flushed_to=100))
     assert run.visible(KEY) == {(int_bytes(5),): {"a": b"x"}}
-    assert {each.id: each.state for each in read_repairs(run.state)} == {ID: "failed", other: "done"}
+    assert {repair.id: repair.state for repair in read_repairs(run.state)} == {ID: "failed", other: "done"}
 
 
 def test_a_truncate_ends_it() -> None:
@@ -252,7 +252,7 @@ def test_a_host_that_has_not_truncated_yet_is_not_believed() -> None:
     run.chunk(step("running", **both), step("running", host=2, **both), image({"a": b"gone"}, 8, host=2))
     run.chunk(step("ended", **both), step("ended", host=2, **both))
     assert run.visible(KEY) == {}
-    assert [each.state for each in read_repairs(run.state)] == ["failed"]
+    assert [repair.state for repair in read_repairs(run.state)] == ["failed"]
 
 
 def test_what_was_left_out_of_it_does_not_count_when_nothing_is_left_out_any_more() -> None:
@@ -306,7 +306,7 @@ def test_an_image_that_cannot_be_read_ends_it() -> None:
     message = decode(good.value)
     bad = good._replace(value=encode(replace(message, update=message.update[:-3]), 1))
     run.chunk(step("running"), bad, step("ended"))
-    assert [each.state for each in read_repairs(run.state)] == ["failed"]
+    assert [repair.state for repair in read_repairs(run.state)] == ["failed"]
 
 
 def test_a_damaged_step_is_dead_lettered() -> None:

@@ -70,8 +70,8 @@ def work_of(run: FoldRun, ms: int) -> set[bytes]:
 
 def check_rests(reorder_ms: int, writes: list[tuple[int, int, int, int]]) -> None:
     run = FoldRun(FORWARD, FoldSettings(purge_margin_seconds=MARGIN, reorder_ms=reorder_ms))
-    for each in sorted(writes):
-        run.chunk(write(*each))
+    for arguments in sorted(writes):
+        run.chunk(write(*arguments))
     now = (BASE_S + max(second for second, *_ in writes)) * 1000
     for _ in range(100):
         rest = rest_of(run)
@@ -79,7 +79,7 @@ def check_rests(reorder_ms: int, writes: list[tuple[int, int, int, int]]) -> Non
             now += 1000
             run.chunk(*heartbeats(now))
             continue
-        ends = [each for each in (rest.due_ms, rest.purge_ms) if each is not None]
+        ends = [end for end in (rest.due_ms, rest.purge_ms) if end is not None]
         if not ends:
             break
         if min(ends) - 1 > now:

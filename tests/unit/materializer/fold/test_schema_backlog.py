@@ -44,14 +44,14 @@ def test_a_truncation_that_a_host_finishes_later_gives_the_same_history(
 
 
 def check_truncated(backlog: Backlog, cuts: set[int], max_changes: int) -> None:
-    made = [each for each in backlog.made if each.after_truncate is not False]
-    known = [backlog.catalog(each.schema + 1) for each in made]
-    expected = fold_all([each.record for each in made], known, range(1, len(made)), NEVER_PURGE)
-    late = [each.record for each in backlog.made if each.after_truncate is not True]
+    made = [sent for sent in backlog.made if sent.after_truncate is not False]
+    known = [backlog.catalog(sent.schema + 1) for sent in made]
+    expected = fold_all([sent.record for sent in made], known, range(1, len(made)), NEVER_PURGE)
+    late = [sent.record for sent in backlog.made if sent.after_truncate is not True]
     newest = [backlog.catalog(len(backlog.schemas))] * len(late)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema_change, "SWEPT_ROWS", 1)
-        ends = {*(each for each in cuts if each < len(late)), *range(len(late) - LAST, len(late))}
+        ends = {*(cut for cut in cuts if cut < len(late)), *range(len(late) - LAST, len(late))}
         found = fold_all(late, newest, sorted(ends), NEVER_PURGE._replace(max_changes=max_changes))
     assert summary(found) == summary(expected)
 
@@ -107,7 +107,7 @@ def check(backlog: Backlog, cuts: set[int], lag: int, fold_settings: FoldSetting
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema_change, "SWEPT_ROWS", 1)
         records = backlog.records(publisher_lags=lag > 0)
-        ends = {*(each for each in cuts if each < count), *range(count - LAST, count)}
+        ends = {*(cut for cut in cuts if cut < count), *range(count - LAST, count)}
         found = fold_all(records, newest, sorted(ends), fold_settings)
     assert summary(found) == summary(expected)
 
@@ -118,8 +118,8 @@ def summary(changes: dict[object, list[RowChange]]) -> dict[object, list[tuple[o
     """
     return {
         key: [
-            (each.op, each.before, each.after, step, each.source.cause, each.schema, each.topic)
-            for each, step in zip(of_key, sequence_steps(of_key), strict=True)
+            (change.op, change.before, change.after, step, change.source.cause, change.schema, change.topic)
+            for change, step in zip(of_key, sequence_steps(of_key), strict=True)
         ]
         for key, of_key in changes.items()
     }
@@ -140,7 +140,7 @@ def test_what_was_written_before_a_drop_comes_out() -> None:
     backlog.end()
     newest = [backlog.catalog(2)] * len(backlog.made)
     found = fold_all(backlog.records(publisher_lags=False), newest, (), NEVER_PURGE)
-    ops = {key: [(each.op, each.source.cause) for each in changes] for key, changes in summary_of(found).items()}
+    ops = {key: [(change.op, change.source.cause) for change in changes] for key, changes in summary_of(found).items()}
     assert ops == {
         1: [("c", "write"), ("u", "schema"), ("u", "write")],
         3: [("c", "write"), ("d", "schema")],
@@ -156,7 +156,7 @@ def test_rows_follow_each_schema_also_without_a_message_between() -> None:
     backlog.end()
     newest = [backlog.catalog(3)] * len(backlog.made)
     found = fold_all(backlog.records(publisher_lags=False), newest, (), NEVER_PURGE)
-    assert [(each.op, each.topic.name) for each in summary_of(found)[1] if each.topic] == [
+    assert [(change.op, change.topic.name) for change in summary_of(found)[1] if change.topic] == [
         ("c", "topic-c"),
         ("d", "topic-c"),
         ("r", "topic-c1"),
@@ -178,7 +178,10 @@ def test_rows_follow_each_schema_of_a_table_that_is_created_again() -> None:
     newest = [backlog.catalog(len(backlog.schemas))] * len(backlog.made)
     found = summary_of(fold_all(backlog.records(publisher_lags=False), newest, (), NEVER_PURGE))
     steps = {
-        key: [(each.op, each.source.cause, each.topic and each.topic.name, each.row_sequence) for each in changes]
+        key: [
+            (change.op, change.source.cause, change.topic and change.topic.name, change.row_sequence)
+            for change in changes
+        ]
         for key, changes in found.items()
     }
     assert steps == {

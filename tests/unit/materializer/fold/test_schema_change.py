@@ -1,4 +1,4 @@
-"""What a changed schema changes in the rows that are there: the pure fold, with a sweep of a few rows at a time."""
+"""A changed schema changes the rows that are there: the pure fold, with a sweep of a few rows at a time."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ class Run:
         self.latest[key] = change
 
     def _table(self, change: RowChange) -> TableMetadata:
-        return next(table for (_, each), table in self.catalog.schemas.items() if each == change.schema)
+        return next(table for (_, schema), table in self.catalog.schemas.items() if schema == change.schema)
 
 
 def summary(changes: list[RowChange]) -> list[tuple[str, int, RowImage | None, RowImage | None]]:
-    return [(each.op, int.from_bytes(each.partition_key, "big"), each.before, each.after) for each in changes]
+    return [(change.op, int.from_bytes(change.partition_key, "big"), change.before, change.after) for change in changes]
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_a_sweep_goes_on_from_chunk_to_chunk_and_writes_do_not_wait() -> None:
     ]
     run.catalog = catalog_of(TABLE, without_b(5), with_b_again(5))
     changes = summary(run.sweep())
-    assert [each for each in changes if each[1] == 4] == []
+    assert [change for change in changes if change[1] == 4] == []
     assert sorted(p for _, p, *_ in changes) == [1, 2, 3]
     assert b"e" not in {key[:1] for key in run.state.data}
 
@@ -259,7 +259,7 @@ def test_another_topic_gets_all_rows_and_the_former_one_their_ends() -> None:
     renamed = replace(TABLE, clustering=(replace(TABLE.clustering[0], name="k2"),))
     old, new = (digest(canonical(table)) for table in (TABLE, renamed))
     run.catalog = replace(catalog_of(TABLE, renamed), topics={old: "cdc.shop.orders", new: "t-v2"})
-    changes = [(each.op, each.schema, each.before, each.after) for each in run.chunk(HEARTBEAT)]
+    changes = [(change.op, change.schema, change.before, change.after) for change in run.chunk(HEARTBEAT)]
     image, alone = {"a": b"a", "st": b"st"}, {"st": b"alone"}
     assert changes == [
         ("d", old, image, None),
@@ -303,8 +303,8 @@ def test_rows_end_as_if_the_schema_had_been_so_from_the_beginning(
         run = Run(fold_settings=FoldSettings(max_changes=most))
         for count, part in enumerate((first, second, third), start=1):
             run.catalog = catalog_of(*tables[:count])
-            for each in part:
-                run.chunk(*each)
+            for chunk in part:
+                run.chunk(*chunk)
         run.sweep()
         at_once = Run(run.catalog)
         at_once.chunk(*flat(first, second, third))
@@ -312,4 +312,4 @@ def test_rows_end_as_if_the_schema_had_been_so_from_the_beginning(
 
 
 def flat(*parts: list[list[RawRecord]]) -> Iterator[RawRecord]:
-    return (each for part in parts for chunk in part for each in chunk)
+    return (message for part in parts for chunk in part for message in chunk)

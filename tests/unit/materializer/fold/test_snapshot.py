@@ -57,7 +57,7 @@ def deletion(timestamp: int, *, second: int = 0, offset: int = 1, writer: TableW
 
 def shown(changes: list[RowChange]) -> list[tuple[str, bool, bool]]:
     """op, snapshot and incomplete of each."""
-    return [(each.op, each.source.snapshot, each.source.incomplete) for each in changes]
+    return [(change.op, change.source.snapshot, change.source.incomplete) for change in changes]
 
 
 def begun(*hosts: int) -> FoldRun:
@@ -80,7 +80,7 @@ def test_a_row_that_a_change_reached_first_is_completed() -> None:
     run = begun()
     run.chunk(row({"a": b"new"}, 20))
     run.chunk(as_image(row({"a": b"old", "b": b"x"}, 10)))
-    assert [(each.op, each.before, each.after) for each in run.changes] == [
+    assert [(change.op, change.before, change.after) for change in run.changes] == [
         ("c", None, {"a": b"new"}),
         ("u", {"a": b"new"}, {"a": b"new", "b": b"x"}),
     ]
@@ -116,7 +116,7 @@ def test_what_has_expired_is_silent() -> None:
     assert run.changes == []
     log = FoldRun(WRITER)
     log.chunk(record)
-    assert [each.op for each in log.changes] == ["c", "d"]
+    assert [change.op for change in log.changes] == ["c", "d"]
 
 
 def test_an_image_comes_behind_the_logs_writes_of_its_chunk() -> None:
@@ -124,7 +124,7 @@ def test_an_image_comes_behind_the_logs_writes_of_its_chunk() -> None:
     first, second = row({"a": b"1"}, 10, offset=1), row({"a": b"2"}, 20, offset=2, second=4)
     run = FoldRun(WRITER)
     run.chunk(as_image(row({"a": b"1", "b": b"x"}, 10)), second, first)
-    assert [(each.op, each.after) for each in run.changes] == [
+    assert [(change.op, change.after) for change in run.changes] == [
         ("c", {"a": b"1"}),
         ("u", {"a": b"2"}),
         ("u", {"a": b"2", "b": b"x"}),
@@ -132,12 +132,12 @@ def test_an_image_comes_behind_the_logs_writes_of_its_chunk() -> None:
 
 
 def test_an_image_has_the_second_of_its_chunk() -> None:
-    """What expires by then comes first, whenever in the chunk the image arrived."""
+    """Expiries up to then come first, whenever in the chunk the image arrived."""
     expiring = Row((int_bytes(5),), {"a": Cell(10, b"x", START_S + 2, 2)})
     write = raw_record(ONE, "row", expiring, timestamp_ms=START_MS)
     run = FoldRun(WRITER)
     run.chunk(write, as_image(row({"b": b"y"}, 5, second=1)), row({"a": b"z"}, 1, second=4, c=6))
-    assert [each.op for each in run.changes if each.clustering == (int_bytes(5),)] == ["c", "d", "r"]
+    assert [change.op for change in run.changes if change.clustering == (int_bytes(5),)] == ["c", "d", "r"]
 
 
 def test_images_bypass_the_reorder_buffer() -> None:
@@ -152,20 +152,22 @@ def test_a_unit_is_one_mutation() -> None:
     """The static row and the first row come out as the one row that they make."""
     static = raw_record(ONE, "static", Row((), {"st": Cell(8, b"s")}), timestamp_ms=START_MS)
     deleted = raw_record(ONE, "partition_deletion", DeletionTime(3, START_S), timestamp_ms=START_MS)
-    unit = [as_image(each, unit=7, index=index) for index, each in enumerate((deleted, static, row({"a": b"x"}, 10)))]
+    unit = [
+        as_image(message, unit=7, index=index) for index, message in enumerate((deleted, static, row({"a": b"x"}, 10)))
+    ]
     run = begun()
     run.chunk(*unit)
-    assert [(each.op, each.clustering, each.after) for each in run.changes] == [
+    assert [(change.op, change.clustering, change.after) for change in run.changes] == [
         ("r", (int_bytes(5),), {"a": b"x", "st": b"s"})
     ]
     late = begun()
     late.chunk(as_image(row({"a": b"x"}, 10), unit=7, index=0), as_image(static, unit=7, index=1))
-    assert [(each.op, each.after) for each in late.changes] == [("r", {"a": b"x", "st": b"s"})]
+    assert [(change.op, change.after) for change in late.changes] == [("r", {"a": b"x", "st": b"s"})]
     alone = begun()
     alone.chunk(unit[1])
-    assert [(each.op, each.clustering) for each in alone.changes] == [("r", None)]
+    assert [(change.op, change.clustering) for change in alone.changes] == [("r", None)]
     alone.chunk(as_image(row({"a": b"x"}, 10)))
-    assert [(each.op, each.clustering) for each in alone.changes[1:]] == [("d", None), ("r", (int_bytes(5),))]
+    assert [(change.op, change.clustering) for change in alone.changes[1:]] == [("d", None), ("r", (int_bytes(5),))]
 
 
 def test_a_static_image_changes_all_rows_in_parts() -> None:
@@ -235,14 +237,14 @@ def test_purging_goes_on_when_each_host_has_ended_or_given_up(state: HostState) 
     run = short_run()
     ends = [snapshot_step(state, ms=START_MS, host=host, hosts=(1, 2), writer=SHORT) for host in (1, 2)]
     deleted_in_a_snapshot(run, *ends)
-    assert [each.op for each in run.changes] == ["r"], "the tombstone is purged"
+    assert [change.op for change in run.changes] == ["r"], "the tombstone is purged"
 
 
 def test_a_forgotten_host_is_not_waited_for() -> None:
     run = short_run(frozenset({bytes([2]) * 16}))
     deleted_in_a_snapshot(run, snapshot_step("ended", ms=START_MS, host=1, hosts=(1, 2), writer=SHORT))
-    assert [each.op for each in run.changes] == ["r"]
-    assert [each.source.incomplete for each in run.changes] == [False]
+    assert [change.op for change in run.changes] == ["r"]
+    assert [change.source.incomplete for change in run.changes] == [False]
 
 
 def progress_of(run: FoldRun) -> dict[UUID, SnapshotProgress]:
@@ -308,7 +310,7 @@ def test_an_image_that_cannot_be_read_is_dead_lettered() -> None:
     run = FoldRun(WRITER)
     (letter,) = run.chunk(bad).dead_letters
     run.chunk(row({"a": b"y"}, 20, c=6))
-    assert [each.source.incomplete for each in run.changes] == [True]
+    assert [change.source.incomplete for change in run.changes] == [True]
     assert letter.value == bad.value
 
 
@@ -321,7 +323,7 @@ def test_an_image_closes_no_gap_of_the_log() -> None:
     run.chunk(gap)
     run.chunk(image._replace(value=encode(same_place, 1)))
     run.chunk(row({"a": b"y"}, 20, c=6))
-    assert [each.source.incomplete for each in run.changes] == [True, True]
+    assert [change.source.incomplete for change in run.changes] == [True, True]
 
 
 def test_a_host_is_as_far_as_where_it_is_least_far() -> None:

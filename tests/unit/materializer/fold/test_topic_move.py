@@ -43,7 +43,7 @@ class Run:
 
     def fold(self, *writes: Write, second: int = BASE_S, parts: int = 1000) -> list[Told]:
         """The (topic, op, cause, row_sequence) of what comes out, in at most so many chunks."""
-        records = [record(FORWARD, each, second, self._offset + at) for at, each in enumerate(writes)]
+        records = [record(FORWARD, write, second, self._offset + at) for at, write in enumerate(writes)]
         changes: list[Told] = []
         while records and parts:
             parts -= 1
@@ -63,7 +63,7 @@ class Run:
         result = fold_chunk(self.state, records, catalog, self.settings)
         self.state.apply(result.writes)
         self._left = result.left
-        return [told(each, result.published[TABLE_ID].topic) for each in result.changes]
+        return [told(change, result.published[TABLE_ID].topic) for change in result.changes]
 
 
 def told(change: RowChange, recorded: Topic) -> Told:
@@ -124,13 +124,13 @@ def test_a_deletion_that_is_under_way_ends_in_its_topic() -> None:
 def test_a_second_in_which_rows_expire_ends_in_its_topic() -> None:
     """Rows of several Cassandra partitions expire in one second, whose work is cut; others stay."""
     run = Run(most=2)
-    keys = [int_bytes(each) for each in range(10, 16)]
+    keys = [int_bytes(number) for number in range(10, 16)]
     run.fold(*(insert(1, ttl=5)._replace(partition_key=key) for key in keys), insert(7), insert(8))
     begun = run.fold(insert(9), second=BASE_S + 9, parts=1)
     assert 0 < len(begun) < len(keys)
     run.topic = NEXT
     changes = begun + run.fold(insert(9), second=BASE_S + 9)
-    expired = [each for each in changes if each[2] == "expiry"]
+    expired = [change for change in changes if change[2] == "expiry"]
     assert expired == [(FIRST, "d", "expiry", 2)] * len(keys)
     assert changes[len(keys) :] == [
         *[(FIRST, "d", "moved", 2), (NEXT, "r", "moved", 3)] * 2,

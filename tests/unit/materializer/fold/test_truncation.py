@@ -77,7 +77,7 @@ def insert(
 
 
 def ops(changes: list[RowChange]) -> list[tuple[str, int, str]]:
-    return [(each.op, int.from_bytes(each.partition_key, "big"), each.source.cause) for each in changes]
+    return [(change.op, int.from_bytes(change.partition_key, "big"), change.source.cause) for change in changes]
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_each_row_is_deleted_at_the_first_hosts_truncation(run: FoldRun) -> None
     run.chunk(insert(1, position=1), insert(1, clustering=1, position=2), static)
     result = run.chunk(rows_end(AT + 7, position=3, ms=AT + 10))
     assert ops(result.changes) == [("d", 1, "truncate"), ("d", 1, "truncate"), ("d", 3, "truncate")]
-    assert {(each.source.ts_us, each.source.host) for each in result.changes} == {((AT + 7) * 1000, b"\x01" * 16)}
+    assert {(change.source.ts_us, change.source.host) for change in result.changes} == {((AT + 7) * 1000, b"\x01" * 16)}
     assert not any(run.visible(int_bytes(key)) for key in (1, 3))
     assert not run.chunk(rows_end(AT + 9, position=5, host=2, ms=AT + 20)).changes  # one event
 
@@ -305,10 +305,10 @@ def test_what_is_stored_is_read(stored: TruncationState) -> None:
 def test_a_target_of_a_reshard_knows_what_all_sources_know(one: TruncationState, other: TruncationState | None) -> None:
     merged = merged_truncations([one, other])
     assert merged is not None
-    for each in (one, other):
+    for source in (one, other):
         for host, boundary in merged.boundaries.items():
-            assert each is not None
-            assert boundary <= each.boundaries[host]  # its message deletes all rows once more
+            assert source is not None
+            assert boundary <= source.boundaries[host]  # its message deletes all rows once more
     is_same = other is not None and one.boundaries == other.boundaries
     assert is_same or merged.lost.keys() == merged.known
     assert merged_truncations([None, None]) is None

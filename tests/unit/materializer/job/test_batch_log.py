@@ -1,4 +1,4 @@
-"""What the driver logs about stalled publishers."""
+"""The driver's log events about stalled publishers."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def topics() -> FakeTopics:
 
 
 def plan(described: DescribedTopics, name: str, listed: Collection[str]) -> tuple[int, TopicShape | CdcError, int]:
-    """What the planner asks for one table."""
+    """Ask as the planner does for one table."""
     found = described.make(name), described.shapes({name}, listed)[name], described.max_message_bytes({name})
     described.forget({name})
     return found

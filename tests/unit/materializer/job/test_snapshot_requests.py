@@ -38,7 +38,7 @@ class Scene:
         self.sent: list[int] = []
         self.error: CdcError | None = None
         self.requests = SnapshotRequests(KafkaSettings(topic_prefix="cdc"), self.send, lambda: self.now)
-        schemas = tuple(TableSchema(each, bytes(16), b"") for each in (FORMER, TABLE))
+        schemas = tuple(TableSchema(table, bytes(16), b"") for table in (FORMER, TABLE))
         settings = Settings()
         topics = {TOPIC: TopicPlan(2, schemas, (None, None), forms=EXACT)}
         self.plan = BatchPlan(topics, settings.kafka, settings.materializer)

@@ -288,8 +288,8 @@ def test_nothing_folded_although_there_is_something_is_a_problem(monkeypatch: py
 def test_what_is_stopped_is_no_reason_to_restart() -> None:
     stopped = StoppedShares()
     lags: Any = FixedLags()
-    for each in lags.latest:
-        stopped.stop(each, Failure(CdcError(Code.STATE_DAMAGED, "It is torn.", "Mend it.")))
+    for lagging in lags.latest:
+        stopped.stop(lagging, Failure(CdcError(Code.STATE_DAMAGED, "It is torn.", "Mend it.")))
     made = JobStatus("g", stopped, lags)
     made.count_batch([])
     assert made.problem() == ""

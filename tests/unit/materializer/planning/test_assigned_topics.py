@@ -62,7 +62,7 @@ class Job:
         return list(self.finder().find_or_create(schemas(*tables), EXACT))
 
     def topics(self, *tables: TableMetadata) -> list[str | None]:
-        return [None if each is None else each.name for each in self.found(*tables)]
+        return [None if topic is None else topic.name for topic in self.found(*tables)]
 
 
 def schemas(*tables: TableMetadata) -> list[TableSchema]:

@@ -30,7 +30,7 @@ def topics(registry: MemoryRegistry, *tables: TableMetadata) -> list[str | None]
     """The change topic of each schema, as a driver finds it that has just started."""
     schemas = [TableSchema(*split(message_key(table)), to_json(table)) for table in tables]
     found = ChangeTopics("cdc", registry, lambda _topic: 3).find_or_create(schemas, EXACT)
-    return [None if each is None else each.name for each in found]
+    return [None if topic is None else topic.name for topic in found]
 
 
 def split(key: bytes) -> tuple[bytes, bytes]:
@@ -150,9 +150,11 @@ def test_many_tables_are_looked_up_with_one_list_of_subjects() -> None:
 def test_what_is_registered_after_the_list_is_found() -> None:
     registry = CountingRegistry()
     tables = [replace(TABLE, name=f"t{number}", id=UUID(int=number)) for number in range(100)]
-    versions = [each for table in tables for each in (table, replace(RENAMED, name=table.name, id=table.id), table)]
+    versions = [
+        version for table in tables for version in (table, replace(RENAMED, name=table.name, id=table.id), table)
+    ]
     names = [[f"cdc.shop.t{number}", f"cdc.shop.t{number}-v2", f"cdc.shop.t{number}"] for number in range(100)]
-    assert find_each(registry, versions) == [each for of_table in names for each in of_table]
+    assert find_each(registry, versions) == [name for of_table in names for name in of_table]
     assert registry.listed == 1
 
 

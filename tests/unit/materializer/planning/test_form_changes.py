@@ -34,7 +34,7 @@ def topics(registry: MemoryRegistry, forms: TypeForms, *tables: TableMetadata) -
     keys = [message_key(table) for table in tables]
     schemas = [TableSchema(key[:16], key[16:], to_json(table)) for key, table in zip(keys, tables, strict=True)]
     found = ChangeTopics("cdc", registry, lambda _topic: 3).find_or_create(schemas, forms)
-    return [each and each.name for each in found]
+    return [topic and topic.name for topic in found]
 
 
 FIXED = EXACT._replace(fixed=(("x", FixedDecimal(10, 2)),))
@@ -83,7 +83,7 @@ def test_another_form_of_a_running_topic_is_refused(
 @pytest.mark.parametrize("forms", [(EXACT, STRING), (STRING, EXACT)])
 def test_a_form_that_no_column_has_may_change(forms: tuple[TypeForms, TypeForms]) -> None:
     registry, table = MemoryRegistry(), with_column(INT)
-    assert [topics(registry, each, table) for each in forms] == [["cdc.shop.orders"]] * 2
+    assert [topics(registry, chosen, table) for chosen in forms] == [["cdc.shop.orders"]] * 2
 
 
 def test_the_rows_of_static_partitions_may_neither_come_nor_go() -> None:

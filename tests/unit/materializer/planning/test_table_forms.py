@@ -96,7 +96,7 @@ def test_a_table_with_static_columns_says_what_becomes_of_its_partitions() -> No
         warn_of_static_rows(TABLE, DEFAULT_FORMS)
         warn_of_static_rows(TABLE, DEFAULT_FORMS._replace(static_rows="include"))
         warn_of_static_rows(replace(TABLE, static_columns=()), DEFAULT_FORMS)
-    assert [(each["log_level"], each["static_rows"]) for each in logs] == [
+    assert [(entry["log_level"], entry["static_rows"]) for entry in logs] == [
         ("warning", "leave_out"),
         ("warning", "include"),
     ]

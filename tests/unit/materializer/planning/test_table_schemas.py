@@ -28,7 +28,7 @@ def test_the_newest_schema_is_the_last_that_appeared_first() -> None:
 def test_the_order_is_that_of_the_statements_wherever_compaction_has_left_them() -> None:
     schemas = TableSchemas("cdc")
     schemas.add([message(replace(NEWER, altered_at=2)), message(replace(TABLE, altered_at=1))])
-    assert [each.digest for each in schemas.for_table(("shop", "orders"))] == [
+    assert [schema.digest for schema in schemas.for_table(("shop", "orders"))] == [
         message_key(one)[16:] for one in (TABLE, NEWER)
     ]
     schemas.add([message(replace(TABLE, altered_at=3))])  # renamed, and back

@@ -67,4 +67,4 @@ def test_stored_ranges_are_those_in_memory(added: list[DeletedRange], most: int,
 
 
 def deletion_at(ranges: list[DeletedRange], point: bytes) -> DeletionTime:
-    return next((each.deletion for each in ranges if each.first <= point < each.last), LIVE)
+    return next((deleted.deletion for deleted in ranges if deleted.first <= point < deleted.last), LIVE)

@@ -144,17 +144,17 @@ def test_each_message_is_folded_once_and_in_order(steps: list[tuple[RawPartition
         records = [write(came[partition] + at) if kind else heartbeat(0) for at, kind in enumerate(kinds)]
         backlog.append(partition, records)
         came[partition] += len(kinds)
-        for each in [*backlog.active(), *backlog.ready_idle(now)]:
-            records = backlog.first_records(each, most)
+        for raw_partition in [*backlog.active(), *backlog.ready_idle(now)]:
+            records = backlog.first_records(raw_partition, most)
             assert records
-            backlog.mark_folded(each, records, NOTHING_DUE, now)
-            done[each] += len(records)
+            backlog.mark_folded(raw_partition, records, NOTHING_DUE, now)
+            done[raw_partition] += len(records)
     end = len(steps) + WAIT + 1
     while due := [*backlog.active(), *backlog.ready_idle(end)]:
-        for each in due:
-            records = backlog.first_records(each, 100)
-            backlog.mark_folded(each, records, NOTHING_DUE, end - WAIT - 1)
-            done[each] += len(records)
+        for raw_partition in due:
+            records = backlog.first_records(raw_partition, 100)
+            backlog.mark_folded(raw_partition, records, NOTHING_DUE, end - WAIT - 1)
+            done[raw_partition] += len(records)
     assert done == came
 
 

@@ -71,7 +71,7 @@ def run(broker: MemoryBroker, folder: Path) -> None:
 
 
 def run_until_done(folder: Path, fault: Fault | None, patch: pytest.MonkeyPatch) -> tuple[MemoryBroker, int]:
-    """What is committed in the end, and how often the fault was met."""
+    """Return the broker in the end, and how often the fault was met."""
     broker = MemoryBroker()
     patch.setattr(fault_points, "armed", fault)
     patch.setattr(fault_points, "reached", Counter())

@@ -50,12 +50,12 @@ class MovingProcessor(RawProcessor):
     def change_messages(
         self, changes: Iterable[RowChange], published: Mapping[bytes, Published] = NO_TOPICS
     ) -> Iterator[Message]:
-        [recorded] = {each.topic for each in published.values()}
+        [recorded] = {published_table.topic for published_table in published.values()}
         for change in changes:
             topic = change.topic or recorded
             shown = [change.op, change.row_sequence, change.source.cause, change.source.file]
             key = repr((change.partition_key, change.clustering)).encode()
-            images = [repr(sorted(each.items())) if each else None for each in (change.before, change.after)]
+            images = [repr(sorted(image.items())) if image else None for image in (change.before, change.after)]
             yield Message(topic.name, 0, key, json.dumps([*shown, *images]).encode())
 
 
@@ -79,7 +79,7 @@ def run(broker: MemoryBroker, folder: Path, topic: str, end: int | None = None) 
 def move(
     folder: Path, patch: pytest.MonkeyPatch, fault: Fault | None = None, then: str = NEXT
 ) -> tuple[MemoryBroker, bool]:
-    """What is committed in the end, and whether the fault was met; `then`: the topic of the plan after it."""
+    """Return the broker in the end, and whether the fault was met; `then`: the topic of the plan after it."""
     broker = MemoryBroker()
     patch.setattr(fault_points, "armed", None)
     run(broker, folder, FIRST, BEFORE)
@@ -94,11 +94,11 @@ def move(
 
 
 def decoded(broker: MemoryBroker) -> list[tuple[str, bytes, list[Any]]]:
-    return [(each.topic, each.key, json.loads(each.value or b"null")) for each in broker.messages]
+    return [(message.topic, message.key, json.loads(message.value or b"null")) for message in broker.messages]
 
 
 def rows(broker: MemoryBroker) -> dict[str, dict[bytes, str]]:
-    """What a reader of each topic has in the end, after it has checked each key's chain over all topics."""
+    """Return the rows of each topic in the end, after a check of each key's chain over all topics."""
     topics: dict[str, dict[bytes, str]] = {FIRST: {}, NEXT: {}, LAST: {}}
     latest: dict[bytes, tuple[int, str | None]] = {}
     for topic, key, (op, sequence, cause, _, before, after) in decoded(broker):
@@ -134,14 +134,14 @@ def test_it_moves_at_one_offset_and_each_end_names_the_next_topic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker, _ = move(tmp_path, monkeypatch)
-    moved = [each for each in decoded(broker) if each[2][2] == "moved"]
+    moved = [message for message in decoded(broker) if message[2][2] == "moved"]
     assert [(topic, op, other) for topic, _, (op, _, _, other, _, _) in moved] == [
         (FIRST, "d", NEXT),
         (NEXT, "r", FIRST),
     ] * (ROWS + 1)
     assert broker.offsets.count(BEFORE) >= 2 * (ROWS + 1) // MOST
     assert broker.offsets == sorted(broker.offsets)
-    first = next(at for at, each in enumerate(decoded(broker)) if each[0] == NEXT)
+    first = next(at for at, message in enumerate(decoded(broker)) if message[0] == NEXT)
     later = decoded(broker)[first:]
     assert {topic for topic, _, (_, _, cause, _, _, _) in later if cause != "moved"} == {NEXT}
 

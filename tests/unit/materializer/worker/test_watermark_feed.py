@@ -62,8 +62,8 @@ class FakeKafka:
         self.whole.append(partition)
 
     def remove(self, partitions: Iterable[RawPartition]) -> None:
-        for each in partitions:
-            self.whole.remove(each)
+        for partition in partitions:
+            self.whole.remove(partition)
 
     def next_offset(self, partition: RawPartition) -> int:
         return self.read[partition]
@@ -72,12 +72,12 @@ class FakeKafka:
         self.asked.append(set(partitions))
         if self.trouble is not None:
             raise self.trouble
-        return {each: self.end[each] for each in partitions}
+        return {partition: self.end[partition] for partition in partitions}
 
     def earlier_ends(self, partitions: Collection[RawPartition]) -> dict[RawPartition, int]:
         """A mutant's: the ends of the last time when they were asked for."""
         earlier, self.known = self.known, dict(self.end)
-        return {each: earlier[each] for each in partitions}
+        return {partition: earlier[partition] for partition in partitions}
 
 
 class Scene:
@@ -86,8 +86,8 @@ class Scene:
     def __init__(self, rest: Rest | None = RESTING, *, is_new: bool = False) -> None:
         self.kafka = FakeKafka()
         self.backlog = RawBacklog(WAIT, 1000)
-        for each in PARTITIONS:
-            self.backlog.add(each, 0.0, rest, is_new=is_new)
+        for partition in PARTITIONS:
+            self.backlog.add(partition, 0.0, rest, is_new=is_new)
         self.feed = WatermarkFeed(self.backlog, self.kafka, self.kafka, [bytes([9]) * 16])
         self.feed.open("cdc.watermarks")
         self.sent = 0
@@ -114,7 +114,7 @@ class Scene:
     def clocks(self, partition: RawPartition) -> list[int]:
         """The clocks of the heartbeats that wait in a raw partition's backlog."""
         records = self.backlog.first_records(partition, 1000)
-        return [raw.decode(each.value).clock for each in records if type(each) is WatermarkRecord]
+        return [raw.decode(record.value).clock for record in records if type(record) is WatermarkRecord]
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +138,7 @@ def test_one_of_which_nothing_is_known_gets_it_once() -> None:
     for _ in range(3):
         scene.feed.feed(PLANS)
     assert scene.kafka.asked == [{A, B, C}]
-    assert [scene.clocks(each) for each in PARTITIONS] == [[5]] * 3
+    assert [scene.clocks(partition) for partition in PARTITIONS] == [[5]] * 3
     assert scene.backlog.ready_idle(0.0) == PARTITIONS
 
 
@@ -190,7 +190,7 @@ def test_a_heartbeat_waits_for_the_messages_before_the_end() -> None:
     assert (scene.clocks(A), scene.clocks(B)) == ([], [1])
     scene.poll(A)
     scene.feed.feed(PLANS)
-    assert [each.offset for each in scene.backlog.first_records(A, 10)] == [0, 1, 2]
+    assert [record.offset for record in scene.backlog.first_records(A, 10)] == [0, 1, 2]
     assert scene.clocks(A) == [1]
 
 
@@ -276,7 +276,7 @@ def never_too_early(steps: list[Step]) -> None:
                 read.add((partition, record.offset))
                 continue
             before = acknowledged[: raw.decode(record.value).clock]
-            assert {each for each in before if each[0] == partition} <= read
+            assert {place for place in before if place[0] == partition} <= read
 
 
 @given(STEPS)

@@ -79,11 +79,11 @@ PASSED = watermark(ROWS, LIVES + 2)
 
 
 def attempt(broker: MemoryBroker, folder: Path, records: list[RawRecord]) -> None:
-    """What a worker does that has read these: real ones from the committed position on."""
+    """Work as a worker that has read these records: real ones from the committed position on."""
     at = 0 if broker.position is None else broker.position.offset
     task = open_task(broker, folder)
     try:
-        task.process([each for each in records if each.offset >= at], RestingProcessor())
+        task.process([record for record in records if record.offset >= at], RestingProcessor())
     finally:
         task.close()
 
@@ -91,7 +91,7 @@ def attempt(broker: MemoryBroker, folder: Path, records: list[RawRecord]) -> Non
 def run_until_done(
     folder: Path, again: list[RawRecord], fault: Fault | None, patch: pytest.MonkeyPatch
 ) -> tuple[MemoryBroker, bool]:
-    """What is committed in the end, and whether the fault was met. again: what the worker after it reads."""
+    """Return the broker in the end, and whether the fault was met. again: the records that the next worker reads."""
     broker = MemoryBroker()
     patch.setattr(fault_points, "armed", fault)
     patch.setattr(fault_points, "reached", Counter())
@@ -123,8 +123,8 @@ def test_what_a_watermark_made_due_comes_out_once_whenever_the_task_dies(
         nth += 1
         fault = Fault(point, nth, "raise")
         broker, was_met = run_until_done(tmp_path / str(nth), [*EXPIRING, *again], fault, monkeypatch)
-        assert sorted(each.value or b"" for each in broker.messages) == sorted(
-            each.value or b"" for each in expected.messages
+        assert sorted(message.value or b"" for message in broker.messages) == sorted(
+            message.value or b"" for message in expected.messages
         )
         assert broker.position is not None
         assert broker.position.offset == ROWS + 1

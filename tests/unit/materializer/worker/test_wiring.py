@@ -1,4 +1,4 @@
-"""What is opened for a raw partition is closed again if the rest cannot be opened."""
+"""The files and clients of a raw partition are closed again if the rest cannot be opened."""
 
 from __future__ import annotations
 

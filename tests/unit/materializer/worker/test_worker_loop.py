@@ -58,7 +58,7 @@ class FakeReader:
         return []
 
     def positions(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
-        return {each: self.foreign.get(each, Position(10, "v", 1)) for each in partitions}
+        return {partition: self.foreign.get(partition, Position(10, "v", 1)) for partition in partitions}
 
     def bounds(self, _partition: RawPartition) -> tuple[int, int]:
         return 50, 60
@@ -67,20 +67,22 @@ class FakeReader:
         self.reading |= offsets
 
     def remove(self, partitions: Iterable[RawPartition]) -> None:
-        for each in partitions:
-            self.reading.pop(each, None)
+        for partition in partitions:
+            self.reading.pop(partition, None)
 
     def read(self, _budget: object, _seconds: float) -> Read:
         if self.whole is not None:
             raise self.whole
         records: dict[RawPartition, list[RawRecord]] = {}
-        for each, offset in self.reading.items():
+        for partition, offset in self.reading.items():
             if offset >= self.end:
                 continue
-            records[each] = [RawRecord(b"k", b"v", offset, 1)]
-            self.reading[each] += 1
+            records[partition] = [RawRecord(b"k", b"v", offset, 1)]
+            self.reading[partition] += 1
         lost, self.lost = self.lost & self.reading.keys(), set()
-        return Read(records, lost, {each: error for each, error in self.trouble.items() if each in self.reading})
+        return Read(
+            records, lost, {partition: error for partition, error in self.trouble.items() if partition in self.reading}
+        )
 
 
 class FakeTopics:
@@ -165,11 +167,11 @@ class Scene:
         begun = time.monotonic()
         results = self.run(seconds=0.5)
         assert time.monotonic() - begun >= 0.5, "the batch has ended early"
-        assert {each for each, result in results.items() if result.error is not None} == set(failed)
-        for each in {A, B, C} - set(failed):
-            report = results[each].report
+        assert {partition for partition, result in results.items() if result.error is not None} == set(failed)
+        for partition in {A, B, C} - set(failed):
+            report = results[partition].report
             assert report is not None
-            assert report.messages == self.reader.reading[each] - 10 > 0
+            assert report.messages == self.reader.reading[partition] - 10 > 0
         assert not self.reader.reading.keys() & set(failed)
         assert set(failed) <= set(self.open.closed)
         return results
@@ -282,7 +284,7 @@ def test_a_raw_partition_that_cannot_be_read_and_one_with_lost_messages(scene: S
 
 def test_a_consumer_that_cannot_read_at_all_stops_all_of_its_own(scene: Scene) -> None:
     scene.reader.whole = error(Code.KAFKA_REFUSED)
-    assert {each for each, result in scene.run().items() if result.error is not None} == {A, B, C}
+    assert {partition for partition, result in scene.run().items() if result.error is not None} == {A, B, C}
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])

@@ -108,7 +108,7 @@ def test_roles(world: World, method: str, path: str, role: Role, namespace: str 
         "/status": {"status": "disabled"},
         "/notes": {"about": "source", "about_id": 1, "text": "x"},
     }
-    body = next((each for end, each in bodies.items() if path.startswith("/api") and path.endswith(end)), SCHEMA)
+    body = next((example for end, example in bodies.items() if path.startswith("/api") and path.endswith(end)), SCHEMA)
     world.client.request(method, path, json=None if method in ("GET", "DELETE") else body)
     assert max(world.access.asked) == (role, namespace)
     world.access.allowed = Role(role - 1) if role > READER else READER

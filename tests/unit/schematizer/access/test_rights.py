@@ -170,7 +170,7 @@ def test_a_schema_is_read_by_readers_of_its_topics(secured: Secured) -> None:
     schema_id = secured.store.register("cdc.elsewhere.t-value", RECORD).schema_id
     mine, other = secured.client(secured.key("reader:cdc.elsewhere")), secured.client(secured.key("reader:cdc.none"))
     found = mine.get(f"{REST_PATH}/schemas/{schema_id}").json()
-    assert {each["topic"] for each in found["topics"]} == {"cdc.elsewhere.t"}
+    assert {topic["topic"] for topic in found["topics"]} == {"cdc.elsewhere.t"}
     assert other.get(f"{REST_PATH}/schemas/{schema_id}").status_code == 403
     assert mine.get(f"{REST_PATH}/schemas/999999").status_code == 403
     every = secured.client(secured.key("reader:*"))
@@ -234,7 +234,7 @@ def test_lists_hold_what_the_actor_may_read(secured: Secured) -> None:
     other = secured.store.register("cdc.other.t-value", RECORD.replace('"R"', '"Other"')).schema_id
     client = secured.client(secured.key("reader:cdc.shop"))
     assert client.get("/subjects").json() == [SUBJECT]
-    assert {each["subject"] for each in client.get("/schemas").json()} == {SUBJECT}
+    assert {schema["subject"] for schema in client.get("/schemas").json()} == {SUBJECT}
     assert client.get("/schemas/ids/1").status_code == 200
     assert client.get(f"/schemas/ids/{other}").status_code == 403
     assert client.get("/schemas/ids/999999").status_code == 403, "what is missing looks like what is forbidden"
@@ -268,7 +268,7 @@ PATTERNS = st.one_of(st.just("*"), NAMESPACES, NAMESPACES.map("{}.*".format))
 def test_grants_against_a_plain_reading_of_them(
     given_: list[tuple[Role, str]], role: Role, namespace: str | None
 ) -> None:
-    grants = Grants(tuple(Grant(*each) for each in given_))
+    grants = Grants(tuple(Grant(*grant) for grant in given_))
 
     def covers(pattern: str) -> bool:
         if pattern == "*":

@@ -1,4 +1,4 @@
-"""What a login with a role in some namespaces gets of lists: what it names, if it may read all of that."""
+"""A login with a role in some namespaces gets its part of a list, or the whole if it may read all that it names."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def get(secured: Secured, grants: Iterable[str], path: str, **query: str | int) 
 
 def names(answer: Answer) -> list[str]:
     assert answer.status == 200, answer.body
-    return [each["name"] for each in answer.body]
+    return [entry["name"] for entry in answer.body]
 
 
 @pytest.mark.parametrize("grants", [(f"reader:{SHOP}", f"reader:{STOCK}"), ("reader:cdc.*",), ("reader:*",)])
 def test_a_data_target_is_followed_by_readers_of_all_that_it_reads(secured: Secured, grants: tuple[str, ...]) -> None:
     followed = get(secured, grants, "/data-targets/both/topics").body
-    assert [each["name"] for each in followed["topics"]] == [f"{SHOP}.orders", f"{STOCK}.orders"]
+    assert [topic["name"] for topic in followed["topics"]] == [f"{SHOP}.orders", f"{STOCK}.orders"]
     assert get(secured, grants, "/data-targets/both").body["destination"] == "address"
     [group] = get(secured, grants, "/data-targets/both/consumer-groups").body
-    assert [each["namespace"] for each in group["data_sources"]] == [SHOP, STOCK]
+    assert [source["namespace"] for source in group["data_sources"]] == [SHOP, STOCK]
     assert names(get(secured, grants, "/topics", data_target="both")) == [f"{SHOP}.orders", f"{STOCK}.orders"]
 
 
@@ -142,7 +142,9 @@ def test_watsons_page_of_a_schema_shows_what_the_login_may_read(secured: Secured
     said = SourceDocumentation(fields={"a": FieldText(doc="only for the shop", pii=True)})
     secured.catalogue.documentation.put(SHOP, "orders", said, by="test")
     path = f"{WATSON_PATH}/schemas/{schema_id}"
-    pages = {each: secured.client(secured.key(f"reader:{each}")).get(path).text for each in (SHOP, STOCK)}
+    pages = {
+        namespace: secured.client(secured.key(f"reader:{namespace}")).get(path).text for namespace in (SHOP, STOCK)
+    }
     assert f"{STOCK}.orders" in pages[STOCK]
     assert SHOP not in pages[STOCK]
     assert "only for the shop" not in pages[STOCK]
@@ -152,7 +154,7 @@ def test_watsons_page_of_a_schema_shows_what_the_login_may_read(secured: Secured
 def test_watson_does_not_say_which_schemas_of_others_there_are(secured: Secured) -> None:
     secret = secured.store.register(f"{SECRET}.cards-value", RECORD.replace('"a"', '"number"')).schema_id
     client = secured.client(secured.key(f"reader:{SHOP}"))
-    answers = [client.get(f"{WATSON_PATH}/schemas/{each}") for each in (secret, 999_999)]
+    answers = [client.get(f"{WATSON_PATH}/schemas/{schema_id}") for schema_id in (secret, 999_999)]
     assert [answer.status_code for answer in answers] == [403, 403]
     assert SECRET not in answers[0].text
 
@@ -171,23 +173,23 @@ def test_what_is_unused(secured: Secured) -> None:
     then = now() - timedelta(days=100)
     secured.database.write_session(lambda session: session.execute(update(TopicRow).values(last_used_at=then)))
     expected = {
-        ("reader:*",): [f"{each}.orders" for each in (SECRET, SHOP, STOCK)],
-        ("reader:cdc.*",): [f"{each}.orders" for each in (SECRET, SHOP, STOCK)],
+        ("reader:*",): [f"{namespace}.orders" for namespace in (SECRET, SHOP, STOCK)],
+        ("reader:cdc.*",): [f"{namespace}.orders" for namespace in (SECRET, SHOP, STOCK)],
         (f"reader:{SHOP}", f"writer:{STOCK}"): [f"{SHOP}.orders", f"{STOCK}.orders"],
         ("admin:cdc.none",): [],
     }
     for grants, topics in expected.items():
         answer = get(secured, grants, "/unused", days=99)
-        assert sorted(each["topic"] for each in answer.body) == topics, grants
+        assert sorted(topic["topic"] for topic in answer.body) == topics, grants
         assert get(secured, grants, "/unused", days=101).body == []
     page = secured.client(secured.key(f"reader:{SHOP}")).get(f"{WATSON_PATH}/unused?days=99").text
-    assert [each for each in (SECRET, SHOP, STOCK) if f"{each}.orders" in page] == [SHOP]
+    assert [namespace for namespace in (SECRET, SHOP, STOCK) if f"{namespace}.orders" in page] == [SHOP]
 
 
 def test_plans_of_schemas(secured: Secured) -> None:
     """All three sources have the first schema; the second is the stock's and the secret's alone."""
     wider = RECORD.replace("]", ', {"name": "b", "type": ["null", "int"], "default": null}]')
-    first, second = (secured.store.register(f"{SECRET}.orders-value", each).schema_id for each in (RECORD, wider))
+    first, second = (secured.store.register(f"{SECRET}.orders-value", schema).schema_id for schema in (RECORD, wider))
     assert secured.store.register(f"{STOCK}.orders-value", wider).schema_id == second
     for namespace in (STOCK, SHOP, SECRET):
         said = SourceDocumentation(fields={"a": FieldText(doc=f"of {namespace}")})
@@ -199,7 +201,7 @@ def test_plans_of_schemas(secured: Secured) -> None:
     assert "postgresql" in get(secured, [f"reader:{SHOP}"], "/plans").body
     for grant, namespace in ((f"reader:{SHOP}", SHOP), (f"reader:{STOCK}", STOCK)):
         statements = "\n".join(plan(grant, schema_id=first).body)
-        assert [each for each in (SHOP, STOCK, SECRET) if f"of {each}" in statements] == [namespace]
+        assert [owner for owner in (SHOP, STOCK, SECRET) if f"of {owner}" in statements] == [namespace]
     assert "ADD COLUMN" in " ".join(plan(f"reader:{STOCK}", schema_id=second, from_schema_id=first).body)
     refused = plan(f"reader:{SHOP}", schema_id=second, from_schema_id=first)
     assert refused.status == 403
@@ -213,7 +215,7 @@ def test_changes_of_a_namespace(secured: Secured) -> None:
     grants = [f"reader:{SHOP}"]
     found = get(secured, grants, "/changes", namespace=SHOP).body
     assert found
-    assert {each["namespace"] for each in found} == {SHOP}
+    assert {change["namespace"] for change in found} == {SHOP}
     for query in ({}, {"namespace": SECRET}):
         assert get(secured, grants, "/changes", **query).status == 403
 

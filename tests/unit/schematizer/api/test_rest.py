@@ -165,9 +165,9 @@ def test_notes_and_tags(registry: Registry, client: SchematizerClient, namespace
     about = {"about": "source", "about_id": source.id}
     note = registry.call("POST", f"{REST}/notes", {**about, "text": "first"}).body
     assert registry.call("PUT", f"{REST}/notes/{note['id']}", {"text": "second"}).body["text"] == "second"
-    assert [each["text"] for each in registry.call("GET", f"{REST}/notes?about=source&about_id={source.id}").body] == [
-        "second"
-    ]
+    assert [
+        entry["text"] for entry in registry.call("GET", f"{REST}/notes?about=source&about_id={source.id}").body
+    ] == ["second"]
     assert registry.call("POST", f"{REST}/notes", {**about, "about_id": 10**6, "text": "x"}).status == 404
     assert registry.call("POST", f"{REST}/notes", {**about, "text": " "}).status == 422
     tag = f"{REST}/tags/source/{source.id}"
@@ -197,7 +197,7 @@ def test_statuses(registry: Registry, client: SchematizerClient, namespace: str)
     client.register(namespace, "avro", record("a"))
     path = f"{REST}/topics/{first.topic}"
     answer = registry.call("PUT", f"{path}/schemas/{first.schema_id}/status", {"status": "disabled"})
-    assert [each["status"] for each in answer.body] == ["disabled"]
+    assert [topic_schema["status"] for topic_schema in answer.body] == ["disabled"]
     assert len(registry.call("GET", f"{path}/schemas?status=read-write").body) == 1
     assert registry.call("PUT", f"{path}/status", {"status": "nothing"}).status == 422
     assert registry.call("PUT", f"{path}/status", {"status": "read-only"}).body["status"] == "read-only"
@@ -247,7 +247,7 @@ def test_what_is_not_there_says_where_to_look(
 
 
 def test_a_key_that_is_misspelt_is_refused(registry: Registry, client: SchematizerClient, namespace: str) -> None:
-    """What sets all of something would clear it, or a group would read a whole namespace."""
+    """A request that sets all of something would clear it, or a group would read a whole namespace."""
     client.register(namespace, "avro", record())
     client.put_data_target(namespace, "redshift", "cluster")
     path = f"{REST}/namespaces/{namespace}/sources/users/documentation"

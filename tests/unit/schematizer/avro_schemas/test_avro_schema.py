@@ -1,4 +1,4 @@
-"""What is a schema, and which texts are one (see also test_against_java.py)."""
+"""Texts that are schemas, and texts that are the same schema (see also test_against_java.py)."""
 
 from __future__ import annotations
 

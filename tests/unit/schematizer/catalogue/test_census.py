@@ -1,4 +1,4 @@
-"""What is counted of each namespace, for Prometheus."""
+"""The counts of each namespace, for Prometheus."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class World:
     def counted(self, *what: str) -> dict[tuple[str, str, str], int]:
         """Return the counts without zeros."""
         return {
-            (each.what, each.namespace, each.state): each.number
-            for each in self.catalogue.census.take()
-            if each.what in what and each.number
+            (count.what, count.namespace, count.state): count.number
+            for count in self.catalogue.census.take()
+            if count.what in what and count.number
         }
 
 
@@ -84,7 +84,7 @@ def test_what_is_unused_is_what_the_list_has(world: World) -> None:
     long = (UNUSED_DAYS + 1) * DAY
     world.age(TopicRow, "last_used_at", long, TopicRow.name != "cdc.a.one")
     world.age(TopicSchemaRow, "last_used_at", long, TopicSchemaRow.schema_id == 1)
-    assert [(each.topic, each.schema_id) for each in world.catalogue.usage.unused(UNUSED_DAYS)] in (
+    assert [(unused.topic, unused.schema_id) for unused in world.catalogue.usage.unused(UNUSED_DAYS)] in (
         [("cdc.a.two", None), ("cdc.a.one", 1)],
         [("cdc.a.one", 1), ("cdc.a.two", None)],
     )
@@ -104,8 +104,8 @@ def test_clients_are_late_as_their_list_says(world: World) -> None:
     world.age(ProducerRow, "last_seen_at", 1900)
     world.age(ProducerRow, "last_seen_at", 2001, ProducerRow.service == "writer0")
     world.age(ConsumerRow, "last_seen_at", 2001)
-    assert [each.service for each in world.catalogue.clients.producers() if each.is_late] == ["writer0"]
-    assert [each.service for each in world.catalogue.clients.consumers() if each.is_late] == ["reader"]
+    assert [writer.service for writer in world.catalogue.clients.producers() if writer.is_late] == ["writer0"]
+    assert [reader.service for reader in world.catalogue.clients.consumers() if reader.is_late] == ["reader"]
     assert world.counted("producers", "consumers") == {
         ("producers", "cdc.a", "late"): 1,
         ("producers", "cdc.a", "seen"): 2,

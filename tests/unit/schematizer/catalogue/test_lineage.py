@@ -34,7 +34,7 @@ RECORD = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "ty
 
 
 class Seen:
-    """What Kafka says: a group that has not registered reads the newest topic, and lags; the loader reads both."""
+    """Kafka's answers: a group that has not registered reads the newest topic, and lags; the loader reads both."""
 
     problem = None
 
@@ -84,7 +84,7 @@ def test_stages_of_a_table(watson: Watson) -> None:
 
 def test_a_registry_without_kafka_knows_the_rest(watson: Watson) -> None:
     found = watson.catalogue.lineages.of_source(NAMESPACE, "orders").stages[-1].readers
-    assert [(each.group, each.lags) for each in found] == [("invoices", {}), ("warehouse-loader", {})]
+    assert [(reader.group, reader.lags) for reader in found] == [("invoices", {}), ("warehouse-loader", {})]
 
 
 def test_what_is_no_table(watson: Watson) -> None:
@@ -92,7 +92,7 @@ def test_what_is_no_table(watson: Watson) -> None:
     watson.store.register("app.visits-value", RECORD)
     topic, consumers = asked(watson, "visits", "app").stages
     assert (topic.kind, consumers.kind) == (StageKind.OTHER, StageKind.CONSUMERS)
-    assert [each.name for each in topic.topics] == ["app.visits"]
+    assert [found_topic.name for found_topic in topic.topics] == ["app.visits"]
     assert consumers.readers == []
 
 

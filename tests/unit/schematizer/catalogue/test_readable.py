@@ -36,7 +36,7 @@ def readable(connection: Connection, grants: Grants) -> set[str]:
     return set(connection.scalars(select(TABLE.c.name).where(is_readable_namespace(TABLE.c.name, grants))))
 
 
-@given(st.lists(GRANTS, max_size=4).map(lambda each: Grants(tuple(each))))
+@given(st.lists(GRANTS, max_size=4).map(lambda grants: Grants(tuple(grants))))
 def test_the_query_finds_what_grants_allow(connection: Connection, grants: Grants) -> None:
     assert readable(connection, grants) == {name for name in NAMES if grants.allows(Role.READER, name)}
 

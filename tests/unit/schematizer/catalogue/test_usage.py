@@ -1,4 +1,4 @@
-"""What counts as use, and what is found to be unused."""
+"""Requests that count as use, and the topics and schemas that are found to be unused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class World:
 
     def unused(self, days: int = DAYS - 1) -> list[tuple[str, int | None]]:
         self.usage.flush()
-        return sorted((each.topic, each.schema_id or 0) for each in self.catalogue.usage.unused(days))
+        return sorted((entry.topic, entry.schema_id or 0) for entry in self.catalogue.usage.unused(days))
 
 
 ROWS = (TopicRow, TopicSchemaRow)

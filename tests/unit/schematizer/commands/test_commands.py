@@ -150,13 +150,13 @@ def test_what_is_unused_is_disabled_by_command(tmp_path: Path) -> None:
             database.execute("UPDATE topic_schemas SET last_used_at = ? WHERE schema_id < 3", (LONG_AGO,))
         what = [f"old.shop.a, last used {OLD}", f"new.shop.b, schema 2, last used {OLD}"]
         listed = run(tmp_path, "unused", "--url", registry.url, "--days", "30")
-        assert sorted(listed.stdout.splitlines()) == sorted([*(f"unused: {each}" for each in what), "2 in 30 days"])
+        assert sorted(listed.stdout.splitlines()) == sorted([*(f"unused: {line}" for line in what), "2 in 30 days"])
         assert registry.call("GET", "/api/v1/topics/old.shop.a").body["status"] == "read-write", "a list"
         disabled = run(tmp_path, "unused", "--url", registry.url, "--days", "30", "--disable")
-        assert sorted(disabled.stdout.splitlines()) == sorted([*(f"disabled: {each}" for each in what), "2 in 30 days"])
+        assert sorted(disabled.stdout.splitlines()) == sorted([*(f"disabled: {line}" for line in what), "2 in 30 days"])
         assert registry.call("GET", "/api/v1/topics/old.shop.a").body["status"] == "disabled"
         assert registry.call("GET", "/api/v1/topics/new.shop.b").body["status"] == "read-write"
-        statuses = {each["schema_id"]: each["status"] for each in registry.call("GET", SCHEMAS_OF_B).body}
+        statuses = {schema["schema_id"]: schema["status"] for schema in registry.call("GET", SCHEMAS_OF_B).body}
         assert statuses == {2: "disabled", 3: "read-write"}
         assert run(tmp_path, "unused", "--url", registry.url, "--days", "30").stdout == "0 in 30 days\n"
     finally:

@@ -72,7 +72,7 @@ def test_all_versions_with_their_schemas(registry: Registry, subject: str) -> No
 
     def versions(more: str = "") -> list[tuple[str, int]]:
         found = registry.call("GET", f"/schemas?subjectPrefix={subject}{more}").body
-        return [(each["subject"], each["version"]) for each in found]
+        return [(schema["subject"], schema["version"]) for schema in found]
 
     assert versions() == there
     assert versions("&latestOnly=true") == there[1::2]

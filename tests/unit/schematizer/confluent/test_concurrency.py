@@ -63,8 +63,10 @@ def check(results: list[tuple[str, int, int, str]]) -> None:
 
 def test_threads(store: Store) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
-        found = [each for every in pool.map(lambda order: register_all(store, order), range(THREADS)) for each in every]
-    check([(each.subject, each.version, each.schema_id, each.text) for each in found])
+        found = [
+            version for every in pool.map(lambda order: register_all(store, order), range(THREADS)) for version in every
+        ]
+    check([(version.subject, version.version, version.schema_id, version.text) for version in found])
 
 
 def _in_process(url: str, order: int, barrier: Barrier) -> list[tuple[str, int, int, str]]:
@@ -72,7 +74,7 @@ def _in_process(url: str, order: int, barrier: Barrier) -> list[tuple[str, int, 
     database = Database(url)
     found = register_all(Store(database, Mirror()), order)
     database.close()
-    return [(each.subject, each.version, each.schema_id, each.text) for each in found]
+    return [(version.subject, version.version, version.schema_id, version.text) for version in found]
 
 
 @pytest.mark.usefixtures("store")
@@ -81,7 +83,7 @@ def test_processes_on_one_file(url: str) -> None:
     with spawn.Manager() as manager, spawn.Pool(3) as pool:
         barrier = manager.Barrier(3)
         pending = [pool.apply_async(_in_process, (url, order, barrier)) for order in range(3)]
-        found = [each for one in pending for each in one.get(120)]
+        found = [version for one in pending for version in one.get(120)]
     check(found)
 
 
@@ -125,7 +127,7 @@ def test_two_services_on_one_file_over_http(tmp_path: Path) -> None:
             return found
 
         with ThreadPoolExecutor(4) as pool:
-            check([each for every in pool.map(register, range(4)) for each in every])
+            check([registered for every in pool.map(register, range(4)) for registered in every])
     finally:
         statuses = [service.stop() for service in services]
     assert statuses == [0, 0]

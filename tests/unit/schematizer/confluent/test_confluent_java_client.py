@@ -61,7 +61,9 @@ def test_schemas_by_id_and_subject(java: JavaConfluent, registry: Registry, clie
     assert subject in reader.getAllSubjects()
     assert list(reader.getAllSubjectsByPrefix(subject)) == [subject]
     assert subject in reader.getAllSubjectsById(schema_id)
-    assert (subject, 1) in [(each.getSubject(), each.getVersion()) for each in reader.getAllVersionsById(schema_id)]
+    assert (subject, 1) in [
+        (version.getSubject(), version.getVersion()) for version in reader.getAllVersionsById(schema_id)
+    ]
 
 
 def test_all_schemas_of_a_prefix(java: JavaConfluent, client: Any, subject: str) -> None:  # noqa: ANN401 - py4j's
@@ -118,7 +120,7 @@ def test_logins(java: JavaConfluent, tmp_path: Path) -> None:
         key = secured.new_key("writer:cdc.shop")
         basic = {"basic_auth_credentials_source": "USER_INFO", "basic_auth_user_info": f"{key.key_id}:{key.secret}"}
         bearer = {"bearer_auth_credentials_source": "STATIC_TOKEN", "bearer_auth_token": key.bearer}
-        ids = {java.client(secured.url, **each).register("cdc.shop.t-value", schema) for each in (basic, bearer)}
+        ids = {java.client(secured.url, **login).register("cdc.shop.t-value", schema) for login in (basic, bearer)}
         assert len(ids) == 1
         assert tree(java.client(secured.url, **bearer).getSchemaById(ids.pop())) == ORDER
         for settings, namespace, status in (({}, "shop", 401), (basic, "other", 403)):

@@ -1,4 +1,4 @@
-"""What holds for any schemas in any order: registration is idempotent, ids are unique and never change."""
+"""For any schemas in any order, registration is idempotent, and ids are unique and never change."""
 
 from __future__ import annotations
 
@@ -47,8 +47,11 @@ def test_registration_is_idempotent_and_ids_are_unique(registrations: list[tuple
         store.set_level(GLOBAL, Level.NONE)
         first = [store.register(subject, text) for subject, text in registrations]
         assert [store.register(subject, text) for subject, text in registrations] == first
-        assert [store.lookup(each.subject, each.text, deleted=False) for each in first] == first
-        by_id = {each.schema_id: parse(text).canonical for each, (_, text) in zip(first, registrations, strict=True)}
+        assert [store.lookup(registered.subject, registered.text, deleted=False) for registered in first] == first
+        by_id = {
+            registered.schema_id: parse(text).canonical
+            for registered, (_, text) in zip(first, registrations, strict=True)
+        }
         assert len(by_id) == len(set(by_id.values()))
         assert {schema_id: store.schema(schema_id)[0] for schema_id in by_id} == by_id
         database.close()

@@ -96,9 +96,9 @@ def test_what_is_restored_is_what_was_there(tmp_path: Path, database: Database, 
     assert ApiKeys(empty).verify(key.key.key_id, key.secret) is not None
     assert key.secret.encode() not in gzip.decompress((tmp_path / "backup").read_bytes())
     Catalogue(empty, Rules()).search.build()
-    found = [Catalogue(each, Rules()).search.find("zwei") for each in (database, empty)]
+    found = [Catalogue(copy, Rules()).search.find("zwei") for copy in (database, empty)]
     assert found[0] == found[1] != []
-    ids = [Store(each, Mirror()).register("new-value", '"bytes"').schema_id for each in (database, empty)]
+    ids = [Store(copy, Mirror()).register("new-value", '"bytes"').schema_id for copy in (database, empty)]
     assert ids[0] == ids[1] > 3
     assert empty.read(problems) == []
 

@@ -48,4 +48,4 @@ def test_what_is_half_there_is_found(tmp_path: Path, damage: str, expected: str)
             database.write(lambda connection: connection.execute(text(damage)))
         found = database.read(problems)
     assert (found == []) == (expected == "")
-    assert any(expected in each for each in found) or not expected
+    assert any(expected in problem for problem in found) or not expected

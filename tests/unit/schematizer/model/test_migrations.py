@@ -28,7 +28,7 @@ CREATE INDEX ix_versions_schema_id ON versions (schema_id);
 CREATE TABLE subject_settings (subject VARCHAR(512) NOT NULL PRIMARY KEY, compatibility VARCHAR(32), mode VARCHAR(32));
 INSERT INTO subject_settings (subject, compatibility) VALUES ('', 'NONE');
 """
-"""What the registry made before it had migrations."""
+"""The tables that the registry made before it had migrations."""
 
 
 @pytest.fixture

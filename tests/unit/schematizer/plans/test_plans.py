@@ -60,7 +60,9 @@ def columns(draw: st.DrawFn) -> str:
     fields: list[Any] = [{"name": "id", "type": "int", "doc": draw(st.sampled_from(DOCS))}]
     named: set[str] = set()
     for name in draw(st.lists(st.sampled_from(NAMES), unique=True)):
-        type_ = draw(st.sampled_from([each for each in TYPES if named.isdisjoint(json.dumps(each).split('"'))]))
+        type_ = draw(
+            st.sampled_from([candidate for candidate in TYPES if named.isdisjoint(json.dumps(candidate).split('"'))])
+        )
         named |= {"E", "F", "R"} & set(json.dumps(type_).split('"'))
         is_nullable = draw(st.booleans())
         field = {"name": name, "type": ["null", type_] if is_nullable else type_}
@@ -72,7 +74,7 @@ def columns(draw: st.DrawFn) -> str:
 def statements(planner: str, plan: list[str]) -> list[Any]:
     """Each parsed as what it is: sqlglot takes what it does not know as a Command."""
     found = [sqlglot.parse_one(statement, read=DIALECTS[planner]) for statement in plan]
-    assert not [each.sql() for each in found if isinstance(each, exp.Command)]
+    assert not [statement.sql() for statement in found if isinstance(statement, exp.Command)]
     return found
 
 
@@ -83,7 +85,7 @@ def test_every_plan_is_of_its_dialect(planner: str, old: str, new: str) -> None:
     [create, *_] = statements(planner, PLANNERS[planner].create_table("shop.users", after, ["id"]))
     assert isinstance(create, exp.Create)
     assert [expression.name for expression in create.this.expressions if isinstance(expression, exp.ColumnDef)] == [
-        each.name for each in after
+        column.name for column in after
     ]
     statements(planner, PLANNERS[planner].steps("shop.users", before, after))
     assert PLANNERS[planner].steps("shop.users", after, after) == []
@@ -94,7 +96,7 @@ def test_every_plan_is_of_its_dialect(planner: str, old: str, new: str) -> None:
 def test_steps_lead_to_the_columns_of_the_new_schema(planner: str, old: str, new: str) -> None:
     """Applied to a list of names: what is dropped, added and renamed."""
     before, after = columns_of(old), columns_of(new)
-    names = [each.name for each in before]
+    names = [column.name for column in before]
     for step in statements(planner, PLANNERS[planner].steps("users", before, after)):
         if not isinstance(step, exp.Alter):
             continue
@@ -112,7 +114,7 @@ def test_steps_lead_to_the_columns_of_the_new_schema(planner: str, old: str, new
                     assert action.this.name in names
                 case _:
                     pytest.fail(repr(action))
-    assert sorted(names) == sorted(each.name for each in after)
+    assert sorted(names) == sorted(column.name for column in after)
 
 
 def record(*fields: object) -> list[Any]:

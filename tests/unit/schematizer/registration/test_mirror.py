@@ -1,4 +1,4 @@
-"""What clients of Confluent's API do appears in the catalogue."""
+"""The catalogue shows the requests of clients of Confluent's API."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_the_elements_of_a_change_envelope_are_the_columns(store: Store, catalog
     store.register("cdc.shop.orders-key", record({"name": "id", "type": "int"}))
     schema_id = store.register("cdc.shop.orders-value", json.dumps(envelope)).schema_id
     found = catalogue.schemas.elements(schema_id)
-    assert [(each.path, each.type, each.is_nullable, each.doc) for each in found] == [
+    assert [(element.path, element.type, element.is_nullable, element.doc) for element in found] == [
         ("id", "int", False, None),
         ("home", "record Address", True, None),
         ("home.street", "string", False, "with number"),
@@ -154,5 +154,5 @@ def test_the_elements_of_a_change_envelope_are_the_columns(store: Store, catalog
         ("tags", "array<string>", False, "free words"),
         ("at", "long (timestamp-millis)", False, None),
     ]
-    assert [each.path for each in found if each.is_key] == ["id"]
+    assert [element.path for element in found if element.is_key] == ["id"]
     assert found == catalogue.schemas.of_source("cdc.shop", "orders")

@@ -197,7 +197,7 @@ def test_a_topic_of_confluents_interface_with_a_personal_field(
     if not is_marked_first:
         assert not catalogue.topics.get("cdc.shop.users").pii_misplaced
         mark_email(catalogue)
-    assert [each.pii_misplaced for each in catalogue.topics.every()] == [True]
+    assert [topic.pii_misplaced for topic in catalogue.topics.every()] == [True]
     assert register(catalogue, avro(ID, EMAIL)).topic == "pii-cdc.shop.users-v2"
 
 
@@ -234,7 +234,7 @@ def test_a_cql_table_joins_the_topic_that_the_materializer_registered(catalogue:
     made = register(catalogue, CQL, format="cql")
     assert made.topic == "cdc.shop.orders"
     assert made.key_schema_id is not None
-    value, key = (catalogue.schemas.get(each).text for each in (made.schema_id, made.key_schema_id))
+    value, key = (catalogue.schemas.get(schema_id).text for schema_id in (made.schema_id, made.key_schema_id))
     assert store.register("cdc.shop.orders-value", value).schema_id == made.schema_id
     assert store.register("cdc.shop.orders-key", key).schema_id == made.key_schema_id
     assert catalogue.sources.get("cdc.shop", "orders").doc == "what was bought"

@@ -1,4 +1,4 @@
-"""What a registration costs: statements of the database, counted and explained. Times would measure the machine."""
+"""The cost of a registration: statements of the database, counted and explained. Times would measure the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before the service: limits, bounds, headers, forged forms, and signing in with a browser."""
+"""The gate before the service: limits, bounds, headers, forged forms, and signing in with a browser."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_client_that_goes_away_within_its_body_is_no_error_of_the_registry(tmp
         headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
         scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
         asyncio.run(secured.app({**scope, "client": ("127.0.0.1", 1), "scheme": "http"}, receive, send))
-    assert [each["status"] for each in sent if each["type"] == "http.response.start"] == [408, 408]
+    assert [event["status"] for event in sent if event["type"] == "http.response.start"] == [408, 408]
     assert secured.refused("disconnect") == 2
 
 
@@ -201,7 +201,7 @@ def issuer() -> Iterator[TestIssuer]:
 
 
 def test_signing_in_by_oidc(tmp_path: Path, issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the registry makes of the issuer's answers. The issuer's exchange of the code for a token is replaced."""
+    """The registry reads the issuer's answers. The issuer's exchange of the code for a token is replaced."""
     secured = Secured(
         tmp_path,
         **CLOSED,

@@ -122,12 +122,14 @@ def test_the_audit_log_of_a_write_and_of_a_refusal(secured: Secured) -> None:
     found = secured.client(secured.admin).get("/api/v1/audit").json()
     about = VERSIONS
     versions = "POST /subjects/{subject:path}/versions"
-    assert [(each["actor"], each["action"], each["about"], each["result"], each["status"]) for each in found[:3]] == [
+    assert [
+        (record["actor"], record["action"], record["about"], record["result"], record["status"]) for record in found[:3]
+    ] == [
         ("key:orders", versions, about, "done", 200),
         ("key:orders", versions, about, "failed", 422),
         ("key:orders", "PUT /config", "/config", "refused", 403),
     ]
-    assert {(each["namespace"], each["address"]) for each in found[:2]} == {("cdc.shop", "192.0.2.1")}
+    assert {(record["namespace"], record["address"]) for record in found[:2]} == {("cdc.shop", "192.0.2.1")}
     assert len(found) == 4, "reading leaves no record; asking for the audit log, as an administrator, does"
 
 

@@ -141,7 +141,7 @@ def restart(server: OidcServer, keys: list[Any]) -> None:
 
 
 def test_the_server_is_away(world: World) -> None:
-    """What the registry has asked for before it still knows."""
+    """The registry still knows the answers that it had before."""
     token = world.server.token(SERVICE)
     assert world.register(token) == 200
     world.server.stop()

@@ -152,9 +152,9 @@ def test_the_audit_log_by_command(registry: Registry, folder: Path, authority: A
     with SchemaRegistryClient(settings) as client:
         client.register_schema("cdc.audited.t-value", Schema(json.dumps(RECORD), "AVRO"))
     found = [json.loads(line) for line in command(folder, "audit") if line.startswith("{")]
-    [written] = [each for each in found if each["namespace"] == "cdc.audited"]
+    [written] = [record for record in found if record["namespace"] == "cdc.audited"]
     assert (written["actor"], written["result"], written["address"]) == ("key:orders", "done", "127.0.0.1")
-    assert any(each["action"] == "keys create" and each["actor"].startswith("command:") for each in found)
+    assert any(record["action"] == "keys create" and record["actor"].startswith("command:") for record in found)
     assert secret not in json.dumps(found)
     [revoked] = [line for line in command(folder, "keys", "revoke", key_id) if line.startswith("{")]
     assert json.loads(revoked)["is_usable"] is False

@@ -1,4 +1,4 @@
-"""What forms change, and who may change it."""
+"""The effects of forms, and who may use them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ def test_statuses(watson: Watson) -> None:
 
 def forms(watson: Watson) -> dict[str, dict[str, Any]]:
     source = watson.catalogue.sources.get(NAMESPACE, "orders")
-    total = next(each for each in watson.catalogue.schemas.of_source(NAMESPACE, "orders") if each.path == "total")
+    total = next(
+        element for element in watson.catalogue.schemas.of_source(NAMESPACE, "orders") if element.path == "total"
+    )
     [note] = watson.catalogue.notes.about(About.FIELD, total.field_id or 0)
     return {
         f"/namespaces/{NAMESPACE}": {"doc": "x"},

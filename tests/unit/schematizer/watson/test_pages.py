@@ -52,7 +52,7 @@ MAX_BYTES = 50_000
 
 
 class Structure(HTMLParser):
-    """What a page is made of."""
+    """The elements of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Structure(HTMLParser):
 def check_page(text: str) -> None:
     """Every page: nothing runs that is not a file of the registry, one heading, a way out, one search box."""
     structure = Structure(text)
-    assert [each.get("src", "") for each in structure.named("script")] == [
+    assert [tag.get("src", "") for tag in structure.named("script")] == [
         match for match in re.findall(r'src="([^"]*)"', text) if "htmx.min.js" in match
     ]
     assert len(structure.named("script")) == 1
@@ -80,7 +80,7 @@ def check_page(text: str) -> None:
         href = attributes.get("href") or ""
         assert re.match(r"(/watson/|\?|#main|https?://|mailto:)", href) or tag not in ("a", "link"), href
     assert len(structure.named("h1")) == 1
-    assert len([each for each in structure.named("input") if each.get("type") == "search"]) == 1
+    assert len([tag for tag in structure.named("input") if tag.get("type") == "search"]) == 1
     assert len(text.encode()) < MAX_BYTES
 
 
@@ -169,9 +169,9 @@ def test_field_paths_of_lists_and_maps_have_pages(watson: Watson) -> None:
     fields = [{"name": "lines", "type": {"type": "array", "items": inner}}]
     fields.append({"name": "more", "type": {"type": "map", "values": inner["name"]}})
     watson.store.register("a.b.c-value", json.dumps({"type": "record", "name": "V", "fields": fields}))
-    links = [each["href"] or "" for each in Structure(watson.page("/sources/a.b/c")).named("a")]
+    links = [anchor["href"] or "" for anchor in Structure(watson.page("/sources/a.b/c")).named("a")]
     found = [link for link in links if "/fields/" in link]
-    assert any("%5B%5D" in each for each in found), found
+    assert any("%5B%5D" in link for link in found), found
     for link in found:
         check_page(watson.page(link.removeprefix("/watson")))
     assert "In cents." in watson.page("/sources/a.b/c/fields/lines%5B%5D.price")

@@ -86,9 +86,13 @@ PATHS = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
 
 @given(PATHS, PATHS)
 def test_every_field_that_comes_or_goes_is_named_once(before: list[str], after: list[str]) -> None:
-    found = differences([element(each) for each in before], [element(each) for each in after])
-    assert sorted(each.path for each in found if each.kind is Kind.ADDED) == sorted(set(after) - set(before))
-    assert sorted(each.path for each in found if each.kind is Kind.REMOVED) == sorted(set(before) - set(after))
+    found = differences([element(path) for path in before], [element(path) for path in after])
+    assert sorted(difference.path for difference in found if difference.kind is Kind.ADDED) == sorted(
+        set(after) - set(before)
+    )
+    assert sorted(difference.path for difference in found if difference.kind is Kind.REMOVED) == sorted(
+        set(before) - set(after)
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_records_of_a_union_may_have_the_same_fields(watson: Watson) -> None:
     some = [{"type": "record", "name": name, "fields": [{"name": "zeppelin", "type": "int"}]} for name in ("A", "B")]
     schema = {"type": "record", "name": "V", "fields": [{"name": "either", "type": some}]}
     watson.store.register(f"{NAMESPACE}.flights-value", json.dumps(schema))
-    assert [each.name for each in watson.catalogue.search.find("zeppelin")] == ["either.zeppelin"]
+    assert [document.name for document in watson.catalogue.search.find("zeppelin")] == ["either.zeppelin"]
 
 
 def test_a_catalogue_without_documents_gets_them(watson: Watson, database: Database) -> None:
@@ -91,7 +91,7 @@ def test_a_long_text_is_searched_from_its_beginning_on(watson: Watson) -> None:
 
 @given(st.text(max_size=60))
 def test_words_of_words_are_the_same(value: str) -> None:
-    """What is stored is what is asked: the databases only ever see such words."""
+    """The words that are stored are those that are asked for: the databases only ever see such words."""
     assert words(" ".join(words(value))) == words(value)
     assert all(word.isalnum() for word in words(value))
     assert text_words(value).split() == words(value)

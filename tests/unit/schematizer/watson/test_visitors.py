@@ -74,9 +74,9 @@ def test_a_form_of_a_session(tmp_path: Path) -> None:
     answer = client.post(SOURCE, data={"owner": "team-a", "csrf_token": token})
     assert (answer.status_code, answer.headers["location"]) == (303, SOURCE)
     assert secured.catalogue.sources.get("cdc.shop", "orders").owner == "team-a"
-    entries = [each for each in secured.security.audit.entries() if each.action.startswith("POST /watson")]
-    assert sorted(each.result for each in entries) == [Result.DONE, Result.REFUSED, Result.REFUSED]
-    [entry] = [each for each in entries if each.result is Result.DONE]
+    entries = [record for record in secured.security.audit.entries() if record.action.startswith("POST /watson")]
+    assert sorted(record.result for record in entries) == [Result.DONE, Result.REFUSED, Result.REFUSED]
+    [entry] = [record for record in entries if record.result is Result.DONE]
     assert (entry.about, entry.namespace, entry.status) == (SOURCE, "cdc.shop", 303)
     assert entry.actor == secured.catalogue.history.changes()[-1].changed_by
     assert entry.actor.endswith("ada")

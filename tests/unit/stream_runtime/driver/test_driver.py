@@ -99,10 +99,13 @@ class ScriptedWorkers:
         self.is_cut = is_cut
         if self.interruptions:
             raise self.interruptions.pop()
-        self.assigned.append(sorted(each for one in assignments.values() for each in one.shares))
+        self.assigned.append(sorted(assigned_share for one in assignments.values() for assigned_share in one.shares))
         self.folded += 1
         report = Report(0, self.folded, 1, 0, 1, 0.1)
-        return [self.failing.get(each, TaskResult(each, report, None)) for each in self.assigned[-1]]
+        return [
+            self.failing.get(assigned_share, TaskResult(assigned_share, report, None))
+            for assigned_share in self.assigned[-1]
+        ]
 
     def fail(self, raw_partition: Share, code: Code, offsets: tuple[int, int] | None = None) -> None:
         self.failing[raw_partition] = TaskResult(raw_partition, None, error(code), offsets, "a trace")
@@ -142,7 +145,7 @@ class Scene:
         return self.workers.assigned[before] if len(self.workers.assigned) > before else []
 
     def codes(self) -> dict[Share, Code]:
-        return {each: stop.failure.error.code for each, stop in self.stopped.all().items()}
+        return {stopped_share: stop.failure.error.code for stopped_share, stop in self.stopped.all().items()}
 
 
 @pytest.fixture
@@ -281,8 +284,8 @@ def test_a_schema_that_has_just_arrived_is_not_logged(scene: Scene) -> None:
 
 
 def test_all_stopped_is_no_end(scene: Scene) -> None:
-    for each in (A, B, C):
-        scene.workers.fail(each, Code.STATE_FORMAT)
+    for failed in (A, B, C):
+        scene.workers.fail(failed, Code.STATE_FORMAT)
     with structlog.testing.capture_logs() as logged:
         scene.run(0.1)
     assert scene.run() == []

@@ -41,17 +41,18 @@ class FakeKafka:
             self.has_ended.set()
             raise self.error
         found: dict[RawPartition, Position | CdcError | None] = {
-            each: Position(self.offsets[each], "v", 1) if each in self.offsets else None for each in raw_partitions
+            partition: Position(self.offsets[partition], "v", 1) if partition in self.offsets else None
+            for partition in raw_partitions
         }
         found[FOREIGN] = CdcError(Code.STATE_MISMATCH, "It is foreign.", "None.")
         return found
 
     def bounds(self, raw_partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
-        return {each: (0, 0) if each == NEW else (100, 200) for each in raw_partitions}
+        return {partition: (0, 0) if partition == NEW else (100, 200) for partition in raw_partitions}
 
     def offsets_at(self, raw_partitions: Sequence[RawPartition], timestamp_ms: int) -> dict[RawPartition, int]:
         assert timestamp_ms == (NOW - 120) * 1000
-        return {each: -1 if each == EMPTY else 150 for each in raw_partitions}
+        return {partition: -1 if partition == EMPTY else 150 for partition in raw_partitions}
 
     def retention(self, topic: str) -> Retention:
         return Retention(None if topic.endswith("kept") else 14 * 24 * HOUR * 1000, has_max_bytes=False)
@@ -59,7 +60,9 @@ class FakeKafka:
     def timestamps(self, offsets: Mapping[RawPartition, int]) -> dict[RawPartition, int]:
         """Messages are an hour old, except those of FAR, which are old enough to be deleted soon."""
         self.asked.append(set(offsets))
-        return {each: int(NOW - (HOUR if each != FAR else (14 * 24 - 3) * HOUR)) * 1000 for each in offsets}
+        return {
+            partition: int(NOW - (HOUR if partition != FAR else (14 * 24 - 3) * HOUR)) * 1000 for partition in offsets
+        }
 
 
 @pytest.fixture
@@ -77,7 +80,7 @@ def test_a_round(kafka: FakeKafka) -> None:
     watch = watch_of(kafka)
     watch.measure()
     assert watch.latest == {}
-    watch.set_shares([Share.of(each) for each in (NEAR, FAR, FRESH, NEW, LOST, STOPPED, EMPTY, FOREIGN)])
+    watch.set_shares([Share.of(partition) for partition in (NEAR, FAR, FRESH, NEW, LOST, STOPPED, EMPTY, FOREIGN)])
     watch.measure()
     assert kafka.asked == [{NEAR, FAR, STOPPED}]  # and of no other is a message fetched
     assert watch.latest[Share.of(NEAR)] == Lag(110, 90, NOW + (14 * 24 - 1) * HOUR, since=NOW - HOUR)

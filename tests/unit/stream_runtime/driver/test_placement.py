@@ -42,27 +42,27 @@ class Scene:
         if seconds:
             results = [
                 TaskResult(
-                    each,
+                    loaded,
                     NOTHING_DONE._replace(
                         chunks=1, seconds=load.seconds * seconds, state=StateReport(load.state_bytes)
                     ),
                     None,
                 )
-                for each, load in self.loads.items()
+                for loaded, load in self.loads.items()
             ]
             self.placement.count_batch(results, seconds)
         assigned = self.placement.assign(sorted(self.loads), sorted(workers))
-        after = {each: worker for worker, own in assigned.items() for each in own}
+        after = {placed: worker for worker, own in assigned.items() for placed in own}
         assert assigned.keys() == workers
-        assert sorted(each for own in assigned.values() for each in own) == sorted(self.loads)
-        self.moved = {each for each, at in self.before.items() if at in workers and after[each] != at}
+        assert sorted(placed for own in assigned.values() for placed in own) == sorted(self.loads)
+        self.moved = {placed for placed, at in self.before.items() if at in workers and after[placed] != at}
         self.before = after
         return self.work()
 
     def work(self, places: Mapping[Share, str] | None = None) -> dict[str, float]:
         found = defaultdict[str, float](float)
-        for each, worker in (places or self.before).items():
-            found[worker] += self.loads[each].weight
+        for placed, worker in (places or self.before).items():
+            found[worker] += self.loads[placed].weight
         return found
 
 
@@ -75,9 +75,11 @@ def test_every_partition_has_one_worker_and_none_moves_before_its_time(
     for partitions, workers in steps:
         assigned = placement.assign(sorted(partitions), sorted(workers))
         assert assigned.keys() == workers
-        assert sorted(each for own in assigned.values() for each in own) == sorted(partitions)
-        after = {each: worker for worker, own in assigned.items() for each in own}
-        assert not {each for each, at in before.items() if at in workers and each in after and after[each] != at}
+        assert sorted(placed for own in assigned.values() for placed in own) == sorted(partitions)
+        after = {placed: worker for worker, own in assigned.items() for placed in own}
+        assert not {
+            placed for placed, at in before.items() if at in workers and placed in after and after[placed] != at
+        }
         before = after
 
 
@@ -89,7 +91,7 @@ def test_no_move_is_without_gain_and_they_are_few(loads: dict[Share, Load], work
         places, now = dict(scene.before), later if step >= 10 else workers
         work = scene.assign(now, MINUTE)
         if scene.moved:
-            stayed = {each: scene.before[each] if at not in now else at for each, at in places.items()}
+            stayed = {placed: scene.before[placed] if at not in now else at for placed, at in places.items()}
             assert max(work.values()) < max(scene.work(stayed).values()) + 1e-9 or len(scene.moved) == len(loads)
             if not now - (workers if step >= 10 else now):
                 assert len(scene.moved) <= max(1, len(loads) // 10)
@@ -136,7 +138,7 @@ def test_moves_wait_until_no_worker_comes_any_more_and_then_are_made_once() -> N
     scene = Scene(idle(400))
     scene.assign({"w1"})
     for number in range(2, 5):  # one executor after another
-        scene.assign({f"w{each}" for each in range(1, number + 1)}, 2.0)
+        scene.assign({f"w{index}" for index in range(1, number + 1)}, 2.0)
         assert not scene.moved
     everyone = {"w1", "w2", "w3", "w4"}
     scene.assign(everyone, 4.0)
@@ -158,13 +160,13 @@ def test_a_worker_that_is_gone_leaves_only_its_own() -> None:
 
 def test_load_counts_not_numbers() -> None:
     """One raw partition that takes a whole core is alone; the others share the other worker."""
-    loads = {each: Load(0.01) for each in idle(10)} | {share("b", 0): Load(0.9)}
+    loads = {idle_share: Load(0.01) for idle_share in idle(10)} | {share("b", 0): Load(0.9)}
     scene = Scene(loads)
     scene.assign({"w1", "w2"})
     for _ in range(30):
         scene.assign({"w1", "w2"}, MINUTE)
     home = scene.before[share("b", 0)]
-    assert [each for each, worker in scene.before.items() if worker == home] == [share("b", 0)]
+    assert [placed for placed, worker in scene.before.items() if worker == home] == [share("b", 0)]
 
 
 def test_a_large_state_does_not_move_for_a_small_gain() -> None:

@@ -21,7 +21,7 @@ SECONDS = 2.0  # over a hundred attempts
 def test_only_the_reader_logs_that_no_broker_answers(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh = [type(each)() for each in LIBRDKAFKA_LOGGER.filters if isinstance(each, logging.Filter)]
+    fresh = [type(log_filter)() for log_filter in LIBRDKAFKA_LOGGER.filters if isinstance(log_filter, logging.Filter)]
     monkeypatch.setattr(LIBRDKAFKA_LOGGER, "filters", fresh)
     settings = KafkaSettings(bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
     positions = GroupPositions(settings, "group")
@@ -32,5 +32,5 @@ def test_only_the_reader_logs_that_no_broker_answers(
         assert not reader.read(ReadBudget(100, 1000), 0.2).records
     reader.close()
     positions.consumer.close()
-    assert len([each for each in caplog.records if "Connection refused" in each.getMessage()]) == 1
+    assert len([record for record in caplog.records if "Connection refused" in record.getMessage()]) == 1
     assert "rdkafka" not in capfd.readouterr().err

@@ -154,15 +154,17 @@ def test_thousands_of_topics_and_ends_are_asked_for_in_several_requests(monkeypa
 
         def list_offsets(self, asked: dict[TopicPartition, object]) -> dict[TopicPartition, Future[Any]]:
             assert len(asked) <= ASKED_AT_ONCE
-            return {each: done(SimpleNamespace(offset=each.partition)) for each in asked}
+            return {partition: done(SimpleNamespace(offset=partition.partition)) for partition in asked}
 
     monkeypatch.setattr(topics, "_client", lambda _: BusyAdmin())
     raw_partitions = [RawPartition(TOPIC, number) for number in range(2 * ASKED_AT_ONCE + 1)]
     names = [f"t{number}" for number in range(2 * ASKED_AT_ONCE + 1)]
     asked = Topics(KafkaSettings())
     assert asked.shapes(names) == dict.fromkeys(names, TopicShape(1, "id"))
-    assert asked.ends(raw_partitions) == {each: each.partition for each in raw_partitions}
-    assert asked.bounds(raw_partitions) == {each: (each.partition, each.partition) for each in raw_partitions}
+    assert asked.ends(raw_partitions) == {partition: partition.partition for partition in raw_partitions}
+    assert asked.bounds(raw_partitions) == {
+        partition: (partition.partition, partition.partition) for partition in raw_partitions
+    }
     assert (asked.shapes([]), asked.ends([])) == ({}, {})
 
 
@@ -214,12 +216,12 @@ class FakeRawConsumer:
         self.is_stuck = is_stuck
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
-        self.assigned += [each.offset for each in partitions]
+        self.assigned += [partition.offset for partition in partitions]
 
     def incremental_unassign(self, _partitions: list[TopicPartition]) -> None: ...
 
     def consume(self, _most: int, _seconds: float) -> list[FakeMessage]:
-        given, self.assigned[:] = [] if self.is_stuck else [FakeMessage(each) for each in self.assigned], []
+        given, self.assigned[:] = [] if self.is_stuck else [FakeMessage(offset) for offset in self.assigned], []
         return given
 
     def close(self) -> None: ...

@@ -62,7 +62,9 @@ def read_before_the_fence(patch: pytest.MonkeyPatch) -> None:
         found = self._offsets.stored(partitions)
         producer = self._fence(owner)
         producer.begin()
-        producer.send_offsets(self._owned({each: stored or self._first_offset(each) for each, stored in found.items()}))
+        producer.send_offsets(
+            self._owned({partition: stored or self._first_offset(partition) for partition, stored in found.items()})
+        )
         producer.commit()
 
     patch.setattr(KafkaCommits, "_take_over", take_over)

@@ -1,4 +1,4 @@
-"""What is read of topics that are other topics now, with brokers that answer what a test says."""
+"""Reading topics that are other topics now, with brokers that answer as a test says."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Scene:
 
     def begin(self, slots: int) -> None:
         placed = self.placement.assign(PARTITIONS, self.claims.list_workers(slots))
-        self.claims.begin({worker: Assignment(tuple(each), 100, 1.0) for worker, each in placed.items() if each})
+        self.claims.begin({worker: Assignment(tuple(shares), 100, 1.0) for worker, shares in placed.items() if shares})
 
     def claim(self, process: str) -> list[int] | None:
         """The numbers of the raw partitions that the process gets."""
@@ -34,7 +34,7 @@ class Scene:
 
     def round(self, slots: int, processes: Sequence[str]) -> list[list[int] | None]:
         self.begin(slots)
-        found = [self.claim(each) for each in processes]
+        found = [self.claim(process) for process in processes]
         self.claims.end()
         self._now += 60.0
         return found
@@ -47,7 +47,7 @@ def test_a_process_keeps_its_raw_partitions_wherever_its_task_runs() -> None:
     assert b is not None
     assert sorted(a + b) == list(range(6))
     for order in (["b", "a"], ["a", "b"], ["b", "a"]):
-        assert scene.round(2, order) == [{"a": a, "b": b}[each] for each in order]
+        assert scene.round(2, order) == [{"a": a, "b": b}[process] for process in order]
 
 
 def test_a_second_task_in_one_process_gets_nothing() -> None:
@@ -126,7 +126,7 @@ def test_a_process_that_others_keep_from_its_task_is_replaced() -> None:
     folded: list[int] = []
     for number in range(9):
         processes = [("a", "b", "c")[(number + shift) % 3] for shift in (0, 1)]
-        folded += [each for found in scene.round(2, processes) if found for each in found]
+        folded += [partition for found in scene.round(2, processes) if found for partition in found]
     assert set(folded) == set(range(6))
 
 
@@ -150,7 +150,7 @@ def test_where_few_tasks_are_to_remain_any_process_that_comes_gets_the_raw_parti
     for process in ("b", "b", "c", "a"):
         placed = scene.placement.assign(PARTITIONS, scene.claims.list_workers(1, exactly=True))
         assert len(placed) == 1
-        scene.claims.begin({worker: Assignment(tuple(each), 100, 1.0) for worker, each in placed.items()})
+        scene.claims.begin({worker: Assignment(tuple(shares), 100, 1.0) for worker, shares in placed.items()})
         assert scene.claim(process) == list(range(6))
         scene.claims.end()
     assert scene.claims.processes == 1
@@ -158,7 +158,7 @@ def test_where_few_tasks_are_to_remain_any_process_that_comes_gets_the_raw_parti
     assert (a, b, c) == (list(range(6)), None, None)
     assert scene.round(3, ["a", "b", "c"]) == [list(range(6)), None, None]  # more may come
     found = scene.round(3, ["a", "b", "c"])
-    assert [len(each or ()) for each in found] == [2, 2, 2]
+    assert [len(claimed or ()) for claimed in found] == [2, 2, 2]
 
 
 def test_a_round_is_over_when_all_that_have_come_are() -> None:

@@ -1,4 +1,4 @@
-"""What Spark says of the query, in /status, as text and as metrics."""
+"""Spark's progress of the query in /status, as text and as metrics."""
 
 from __future__ import annotations
 

@@ -220,7 +220,9 @@ class Two:
 
     def begin(self, seconds: float = 0.0) -> None:
         names = self.rounds.list_workers(2)
-        assignments = {name: Assignment((share(RAW.stream, each),), 9, 1.0) for each, name in enumerate(names)}
+        assignments = {
+            name: Assignment((share(RAW.stream, partition),), 9, 1.0) for partition, name in enumerate(names)
+        }
         task: Any = Fold()
         self._results: Future[list[TaskResult]] = Future()
 
@@ -312,9 +314,9 @@ def test_a_failure_ends_a_long_round_and_messages_that_are_left_show(rounds: Rou
 def test_a_process_that_restores_is_busy(rounds: Rounds) -> None:
     two = Two(rounds)
     two.settle(1000.0)
-    for each in (two.a, two.b):
-        assert each.claim(two.number)
-        assert each.is_to_go_on(two.number, is_restoring=True)
+    for process in (two.a, two.b):
+        assert process.claim(two.number)
+        assert process.is_to_go_on(two.number, is_restoring=True)
     assert two.b.is_to_go_on(two.number)  # its state has come
     assert two.end() == []
     assert rounds.load == 1
@@ -335,9 +337,9 @@ def test_a_round_is_short_while_a_worker_has_no_process(rounds: Rounds) -> None:
 def test_a_process_without_a_share_ends_a_long_round(rounds: Rounds) -> None:
     two = Two(rounds)
     two.settle(1000.0)
-    for each in (two.a, two.b):
-        assert each.claim(two.number)
-        assert each.is_to_go_on(two.number)
+    for process in (two.a, two.b):
+        assert process.claim(two.number)
+        assert process.is_to_go_on(two.number)
     assert Process(rounds).claim(two.number) is None
     assert not two.a.is_to_go_on(two.number)
     two.end()

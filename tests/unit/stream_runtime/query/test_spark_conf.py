@@ -1,4 +1,4 @@
-"""What the materializer asks of Spark."""
+"""The configuration with which the materializer starts Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's processes write to stderr becomes events; their own JSON lines pass."""
+"""Lines that Spark's processes write to stderr become events; their own JSON lines pass."""
 
 from __future__ import annotations
 

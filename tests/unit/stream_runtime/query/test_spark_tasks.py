@@ -1,4 +1,4 @@
-"""What the tasks of a shuffle do with errors: Spark would run them again, and lose the code."""
+"""The tasks of a shuffle keep the code of an error: Spark would run them again, and lose it."""
 
 from __future__ import annotations
 

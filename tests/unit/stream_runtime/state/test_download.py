@@ -69,7 +69,7 @@ def test_every_file_is_as_it_was_and_memory_is_bounded(tmp_path: Path, most: int
     files = files_of(SIZES)
     location = MemoryLocation(files, 0.002)
     found = list(download_all(location, downloads(files, tmp_path), ReadLimit(most), 10.0))
-    assert {each.path for _, each in found if each is not None} == files.keys()
+    assert {download.path for _, download in found if download is not None} == files.keys()
     assert {path: (tmp_path / path).read_bytes() for path in files} == files
     assert sum(size for size, _ in found) == sum(SIZES)
     assert location.most <= most

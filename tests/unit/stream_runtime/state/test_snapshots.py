@@ -203,8 +203,8 @@ def test_an_attempt_that_has_committed_nothing_stores_no_snapshot_beside_an_olde
     for _ in range(2):  # heartbeats commit the same version
         scene.state.store_snapshot_if_due(version)
         uploaded.acquire(timeout=0.2)
-    for each in may_go_on:
-        each.set()
+    for event in may_go_on:
+        event.set()
         time.sleep(0.2)
     scene.wait()
     scene.check_stored()

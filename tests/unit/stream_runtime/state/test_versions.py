@@ -42,7 +42,7 @@ def test_a_plan_ends_at_the_committed_version_by_the_nearest_start(length: int, 
     local = data.draw(st.none() | st.sampled_from([*chain, *strays]))
     plan = plan_restore(chain[-1], local, {**parents, **strays}, snapshots)
     assert [plan.base, *plan.changelogs] == chain[chain.index(plan.base) :]
-    starts = [chain.index(each) for each in (snapshots | {NOTHING})]
+    starts = [chain.index(snapshot) for snapshot in (snapshots | {NOTHING})]
     assert plan.base == (local if local in chain else chain[max(starts)])
 
 
@@ -75,7 +75,9 @@ def test_cleaning_up_late_never_takes_what_a_later_version_needs(
     left = {version: parent for version, parent in parents.items() if sequence(version) > unneeded}
     oldest = oldest_kept_snapshot(committed, snapshots)
     for goal in chain[length:]:
-        plan_restore(goal, None, {**left, **strays}, {each for each in snapshots if sequence(each) >= oldest})
+        plan_restore(
+            goal, None, {**left, **strays}, {snapshot for snapshot in snapshots if sequence(snapshot) >= oldest}
+        )
     recent = {version for version in chain[1:] if sequence(version) > sequence(committed) - kept}
     assert left.keys() >= recent | young
 

@@ -32,9 +32,9 @@ def worker() -> Iterator[None]:
 @pytest.mark.usefixtures("worker")
 def test_a_cycle_goes_with_the_next_collection_and_not_earlier() -> None:
     lost = [weakref.ref(_Node()) for _ in range(2000)]  # more than the collector's first threshold
-    assert all(each() is not None for each in lost)
+    assert all(node() is not None for node in lost)
     collector.collect()
-    assert all(each() is None for each in lost)
+    assert all(node() is None for node in lost)
 
 
 @pytest.mark.usefixtures("worker")

@@ -50,8 +50,8 @@ class Scene:
         self.now = 0.0
         self.catalogue = MemoryCatalogue()
         made = tuple(
-            transformer(each).model_copy(update={"name": name, "source": Place(namespace="cdc.shop", source=name)})
-            for name, each in zip(("one", "two"), steps or [STEPS], strict=False)
+            transformer(given).model_copy(update={"name": name, "source": Place(namespace="cdc.shop", source=name)})
+            for name, given in zip(("one", "two"), steps or [STEPS], strict=False)
         )
         definitions = Definitions(made, KafkaSettings(), RegistrySettings(), TransformerSettings(group_id="g"))
         self.planner = StreamPlanner(definitions, self.catalogue, lambda: self.now)
@@ -60,7 +60,7 @@ class Scene:
     def streams(self, seconds: float = 10.0) -> dict[str, tuple[int, frozenset[str]]]:
         """The streams of the next plan: the newest schema and what is personal."""
         self.now += seconds
-        return {name: (each.newest_id, each.pii) for name, each in self.planner.plan_batch().streams.items()}
+        return {name: (stream.newest_id, stream.pii) for name, stream in self.planner.plan_batch().streams.items()}
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ REFUSED = CdcError(Code.TRANSFORM_FAILED, "It has no name.", "Name it.")
 
 
 class FixedLags:
-    """What LagWatch has measured."""
+    """Lags as LagWatch measures them."""
 
     measured_at: float | None = 100.0
 

@@ -174,8 +174,8 @@ def both(scene_of: Callable[[], Scene], records: Sequence[SourceRecord]) -> tupl
     with patch("transformer.routing.routes.IS_NATIVE", new=False):
         expected = alone.routes.transform_chunk(records, 2, alone.checked.append)
     assert list(made.messages) == list(expected.messages)
-    assert [each.value_schema for each in together.catalogue.registered] == [
-        each.value_schema for each in alone.catalogue.registered
+    assert [registered.value_schema for registered in together.catalogue.registered] == [
+        registered.value_schema for registered in alone.catalogue.registered
     ]
     assert (made.error is None) == (expected.error is None)
     return made, expected
@@ -184,7 +184,7 @@ def both(scene_of: Callable[[], Scene], records: Sequence[SourceRecord]) -> tupl
 @native
 def test_a_chunk_is_transformed_by_the_core() -> None:
     value = wire.header(VALUE_ID) + encode(ENVELOPE, envelope(ORDER, None, "d"))
-    records = [SourceRecord(ID, each, offset) for offset, each in enumerate([VALUE, value, None, VALUE])]
+    records = [SourceRecord(ID, payload, offset) for offset, payload in enumerate([VALUE, value, None, VALUE])]
     made, alone = both(Scene, records)
     assert (len(made.messages), made.native, alone.native) == (4, 4, 0)
 
@@ -235,7 +235,7 @@ def test_a_chunk_of_several_schemas_keeps_the_order() -> None:
     """Each tombstone goes to the topic of the message before it."""
     numbers = [1000, 1002, None, 1000, 1000, None, 1002, None, 1002]
     values = [None if number is None else wire.header(number) + VALUE[wire.HEADER_SIZE :] for number in numbers]
-    made, _ = both(many_schemas, [SourceRecord(ID, each, offset) for offset, each in enumerate(values)])
+    made, _ = both(many_schemas, [SourceRecord(ID, payload, offset) for offset, payload in enumerate(values)])
     assert [message.topic[-1] for message in made.messages] == ["1", "2", "2", "1", "1", "1", "2", "2", "2"]
     assert made.native == len(numbers)
 

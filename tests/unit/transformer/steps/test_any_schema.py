@@ -96,7 +96,7 @@ class Case(NamedTuple):
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     typed = draw(st.lists(TYPES, min_size=1, max_size=6))
-    fields = [{"name": f"c{number}", "type": each.schema} for number, each in enumerate(typed)]
+    fields = [{"name": f"c{number}", "type": column.schema} for number, column in enumerate(typed)]
     row = {"type": "record", "name": "Row", "fields": fields}
     is_envelope = draw(st.booleans())
     shared = draw(st.sampled_from((SHARED, FLAT)))  # the core does not take a schema that contains itself
@@ -105,9 +105,9 @@ def cases(draw: st.DrawFn) -> Case:
         images = [{"name": "before", "type": ["null", row]}, {"name": "after", "type": ["null", "Row"]}]
         others = [{"name": "source", "type": shared}, {"name": "op", "type": "string"}]
         schema = {"type": "record", "name": "Envelope", "namespace": "cdc.shop", "fields": [*images, *others]}
-    values = st.tuples(*(each.values for each in typed))
+    values = st.tuples(*(column.values for column in typed))
     rows = [{f"c{number}": value for number, value in enumerate(draw(values))} for _ in range(2)]
-    return Case(_once(schema), is_envelope, [each.schema for each in typed], rows)
+    return Case(_once(schema), is_envelope, [column.schema for column in typed], rows)
 
 
 def _once(schema: Any) -> Any:  # noqa: ANN401 - JSON
@@ -238,7 +238,7 @@ def test_the_core_makes_the_same_bytes(data: st.DataObject) -> None:
     header = b"head"
     values = [whole, None, whole]
     rewritten = made.rewrite_value.apply(Messages.of(values), 0, header).to_list()
-    assert rewritten == [None if each is None else header + made.transform_value(each) for each in values]
+    assert rewritten == [None if value is None else header + made.transform_value(value) for value in values]
     with suppress(AvroError):
         [taken] = made.rewrite_value.apply(Messages.of([bytes(damaged)])).to_list()
         assert taken == made.transform_value(bytes(damaged))
@@ -263,7 +263,7 @@ CHAINS = [
 @pytest.mark.parametrize("chain", CHAINS)
 def test_the_core_makes_the_same_bytes_of_a_chain_of_steps(tree: Any, chain: list[Any]) -> None:  # noqa: ANN401 - JSON
     steps = [
-        {"column": "a", **each} if "kind" in each else {"kind": "mask", "columns": ["a"], **each} for each in chain
+        {"column": "a", **step} if "kind" in step else {"kind": "mask", "columns": ["a"], **step} for step in chain
     ]
     fields = [{"name": "a", "type": tree}, {"name": "b", "type": "string"}]
     schema = {"type": "record", "name": "Row", "namespace": "cdc.shop", "fields": fields}
@@ -274,7 +274,7 @@ def test_the_core_makes_the_same_bytes_of_a_chain_of_steps(tree: Any, chain: lis
     if "null" in tree:
         values.append(encode_long(tree.index("null")) + encode_string("b"))
     assert made.rewrite_value is not None
-    assert made.rewrite_value.apply(Messages.of(values)).to_list() == [made.transform_value(each) for each in values]
+    assert made.rewrite_value.apply(Messages.of(values)).to_list() == [made.transform_value(value) for value in values]
 
 
 @settings(max_examples=100)

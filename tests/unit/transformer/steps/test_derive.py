@@ -83,7 +83,7 @@ def test_the_key_stays_and_gets_the_targets_names() -> None:
 def test_docs_are_carried_and_added() -> None:
     made = derive(transformer(STEPS), source())
     row = made.value_schema["fields"][0]["type"][1]
-    docs = {each["name"]: each.get("doc") for each in row["fields"]}
+    docs = {field["name"]: field.get("doc") for field in row["fields"]}
     assert row["doc"] == "Orders without names."
     assert docs["is_gift"] == "Whether it is a present."
     assert docs["is_late"] == "Bit 2 of bits."
@@ -94,7 +94,7 @@ def test_a_type_is_defined_where_it_comes_first() -> None:
     """`address` was defined in a column that is dropped, and is used by one that stays."""
     made = derive(transformer(STEPS), source())
     row = made.value_schema["fields"][0]["type"][1]
-    work = next(each for each in row["fields"] if each["name"] == "work")
+    work = next(field for field in row["fields"] if field["name"] == "work")
     assert work["type"][1]["name"] == "address"
     assert work["type"][1]["namespace"] == "public.shop.orders"
 
@@ -212,7 +212,7 @@ def test_an_unknown_number_is_refused_without_its_value(steps: str, changed: dic
 
 def test_an_envelope_whose_images_are_no_rows_is_refused() -> None:
     """Its columns would not be found, and a mask would find nothing to mask."""
-    fields = [{**each, "type": "string"} if each["name"] == "after" else each for each in ENVELOPE["fields"]]
+    fields = [{**field, "type": "string"} if field["name"] == "after" else field for field in ENVELOPE["fields"]]
     with pytest.raises(StepError, match="looks like a change envelope"):
         derive(transformer(STEPS), source({**ENVELOPE, "fields": fields}))
 

@@ -115,7 +115,7 @@ def test_equal_numbers_of_different_bytes_have_different_keys(name: str) -> None
 @given(st.sampled_from([cql_type for cql_type, _ in FORMS]), st.lists(st.binary(max_size=24), max_size=20))
 def test_different_bytes_never_have_one_key(cql_type: CqlType, values: list[bytes]) -> None:
     found: dict[bytes, bytes] = {}
-    for value in (*values, *(form for each, forms in FORMS if each == cql_type for form in forms)):
+    for value in (*values, *(form for form_type, forms in FORMS if form_type == cql_type for form in forms)):
         try:
             key = key_of(cql_type, value)
         except FormatError:

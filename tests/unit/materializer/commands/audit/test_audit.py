@@ -66,7 +66,7 @@ class FakeTasks:
             return [LookResult((), tuple(look.candidates), (), 0, 0) for look in looks]
         found = []
         for look in looks:
-            keys = [int.from_bytes(each.partition_key, "big") for each in look.candidates]
+            keys = [int.from_bytes(candidate.partition_key, "big") for candidate in look.candidates]
             odd = tuple(difference(key) for key in keys if key % 2)
             found.append(LookResult(odd, (), (), len(keys) - len(odd), 99))
         return found
@@ -127,7 +127,7 @@ def test_states_that_do_not_catch_up_are_not_audited(tmp_path: Path) -> None:
     run(tmp_path, FakeTasks(waiting=1000), progress, wait_seconds=0)
     assert (progress.differences, progress.settled, progress.waiting) == (0, 0, [])
     assert len(progress.unread) == 2
-    assert all("not caught up" in each.reason for each in progress.unread)
+    assert all("not caught up" in unread.reason for unread in progress.unread)
 
 
 def test_it_ends_early_when_too_many_rows_differ(tmp_path: Path) -> None:

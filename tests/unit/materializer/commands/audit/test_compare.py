@@ -1,4 +1,4 @@
-"""What counts at the second look, and the likely cause of a difference."""
+"""The differences that count at the second look, and the likely cause of each."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ ROWS = st.lists(
 def differing(result: SpanResult) -> list[tuple[int, int | None]]:
     """The keys of the candidates; c is None for static columns."""
     return [
-        (_int(each.partition_key), None if each.clustering is None else _int(each.clustering[0]))
-        for each in result.candidates
+        (_int(candidate.partition_key), None if candidate.clustering is None else _int(candidate.clustering[0]))
+        for candidate in result.candidates
     ]
 
 
@@ -48,7 +48,7 @@ def _int(value: bytes | None) -> int:
 
 
 def shown(row: PlainRow) -> tuple[object, ...]:
-    """What SELECT can tell of a row: a row without values has no write time."""
+    """Return the part of a row that SELECT shows: a row without values has no write time."""
     time = row.time if row.a is not None or row.s else 0
     return row.a, row.s, time, row.ttl if row.a is not None else None
 
@@ -79,7 +79,9 @@ def test_a_partition_that_cannot_be_read_hides_no_other(bad_after: int) -> None:
     table = MemoryTable(rows, {bad: "tombstones"}, bad_after)
     result = compare(state, table, page_rows=50)
     assert sorted(differing(result)) == [(6, 29), (8, 29)]
-    assert [(each.span.first, each.span.last, each.reason) for each in result.unread] == [(bad, bad, "tombstones")]
+    assert [(unread.span.first, unread.span.last, unread.reason) for unread in result.unread] == [
+        (bad, bad, "tombstones")
+    ]
     assert result.unread[0].begun == bool(bad_after)
 
 
@@ -90,7 +92,7 @@ def test_reading_ends_where_nothing_can_be_read() -> None:
     assert result.candidates == ()
     assert table.pages < 100
     tokens = [decorated_token(row.partition_key) for row in rows]
-    assert all(any(each.span.first <= token <= each.span.last for each in result.unread) for token in tokens)
+    assert all(any(unread.span.first <= token <= unread.span.last for unread in result.unread) for token in tokens)
 
 
 def test_it_ends_when_too_many_rows_differ() -> None:

@@ -85,7 +85,7 @@ def test_partitions_are_repaired_some_at_a_time(
     assert [len(request.keys) for request in cluster.requests] == [KEYS_AT_ONCE, 1]
     assert all(request.until_ms > time.time() * 1000 for request in cluster.requests)
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each["key"]["k"] for each in found if each["replaced"]] == list(range(count))
+    assert [line["key"]["k"] for line in found if line["replaced"]] == list(range(count))
     looked = {(look.repair, key) for look in cluster.looks for key in look.keys}
     assert len(looked) == count
     assert {look.repair for look in cluster.looks} == {part["snapshot"] for part in cluster.parts}

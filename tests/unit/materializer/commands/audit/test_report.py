@@ -1,4 +1,4 @@
-"""What the audit prints, and the way of a state's rows to the comparison."""
+"""The audit's output, and the way of a state's rows to the comparison."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def test_the_rows_of_a_state_are_compared_as_they_are_stored() -> None:
         comparison = SpanComparison(plan.audit, MemoryTable(changed), Pace(0), clock=lambda: float(SECOND))
         own = [entry for entry in entries if entry[0][0] == number]
         candidates += comparison.compare(span, state_units([((number, span.first, b"", b""), None), *own])).candidates
-    assert [(each.partition_key, each.clustering) for each in candidates] == [(b"\0\0\0\3", (b"\0\0\0\0",))]
+    assert [(candidate.partition_key, candidate.clustering) for candidate in candidates] == [
+        (b"\0\0\0\3", (b"\0\0\0\0",))
+    ]
 
 
 def printed(capsys: pytest.CaptureFixture[str], *, as_json: bool) -> str:
@@ -72,8 +74,8 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     found: list[dict[str, Any]] = [json.loads(line) for line in printed(capsys, as_json=True).splitlines()]
-    assert [each["type"] for each in found] == [*["difference"] * 3, "not_audited", "summary"]
-    [first] = [each for each in found if each.get("key") == {"k": 1, "c": 1}]
+    assert [line["type"] for line in found] == [*["difference"] * 3, "not_audited", "summary"]
+    [first] = [line for line in found if line.get("key") == {"k": 1, "c": 1}]
     assert first["columns"] == {
         "a": {
             "cause": "state_older",
@@ -81,7 +83,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
             "cassandra": {"value": "x", "written_us": 2000},
         }
     }
-    assert [each["key"] for each in found if each.get("static")] == [{"k": 2}]
+    assert [line["key"] for line in found if line.get("static")] == [{"k": 2}]
     assert found[-1] == {"type": "summary", "rows": 2, "units": 0, "differences": 3, "settled": 0, "not_audited": 1}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.support.materializer.memory_state import MemoryState
 
 
-def look(state: MemoryState, table: MemoryTable, candidates: tuple[Candidate, ...]) -> SecondLook:
+def look_again(state: MemoryState, table: MemoryTable, candidates: tuple[Candidate, ...]) -> SecondLook:
     found = SecondLook(make_plan(), state, table, clock=lambda: float(SECOND + 20))
     for candidate in candidates:
         found.look_at(candidate)
@@ -34,11 +34,11 @@ def test_each_planted_difference_has_its_cause() -> None:
     table = MemoryTable([*same, PlainRow(7, 1, "only in Cassandra"), PlainRow(8, 1, "v"), PlainRow(9, 1, "v")])
     rows = [*same, PlainRow(6, 1, "only in the state"), PlainRow(8, 1, "v", time=7000), PlainRow(9, 1, "v")]
     first = compare([*rows[:-1]], table)
-    found = look(state_of(rows, delete=9), table, first.candidates)
+    found = look_again(state_of(rows, delete=9), table, first.candidates)
     causes = {
-        (int.from_bytes(each.partition_key, "big"), name): column.cause
-        for each in found.differences
-        for name, column in each.columns.items()
+        (int.from_bytes(difference.partition_key, "big"), name): column.cause
+        for difference in found.differences
+        for name, column in difference.columns.items()
     }
     assert causes == {
         (6, ROW): Cause.EXTRA_ROW,
@@ -53,7 +53,7 @@ def test_what_was_on_its_way_is_equal() -> None:
     rows = [PlainRow(1, 1, "new", time=2000)]
     first = compare([PlainRow(1, 1, "old")], MemoryTable(rows))
     assert len(first.candidates) == 1
-    found = look(state_of(rows), MemoryTable(rows), first.candidates)
+    found = look_again(state_of(rows), MemoryTable(rows), first.candidates)
     assert (found.equal, found.differences, found.changed) == (1, [], [])
 
 
@@ -61,7 +61,7 @@ def test_what_differs_in_another_way_is_looked_at_again_and_then_given_up() -> N
     [candidate] = compare([PlainRow(1, 1, "old")], MemoryTable([PlainRow(1, 1, "new", time=2000)])).candidates
     for number in range(1, 10):
         table = MemoryTable([PlainRow(1, 1, f"newer{number}", time=2000 + number)])
-        found = look(state_of([PlainRow(1, 1, f"older{number}", time=1000 + number)]), table, (candidate,))
+        found = look_again(state_of([PlainRow(1, 1, f"older{number}", time=1000 + number)]), table, (candidate,))
         assert found.differences == []
         if found.unread:
             break
