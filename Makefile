@@ -69,7 +69,7 @@ failed: install ## Run the tests that failed in the last run again, one after th
 unit: install ## Run the tests that need no servers; 6 min
 	@$(PY) -m pytest -m "not servers" $(PYTEST_ARGS)
 
-exhaustive: install ## Run the tests that are too slow for every run, and properties with five times the examples; 140 min
+exhaustive: install ## Run the tests that are too slow for every run, and properties with ten times the examples; 140 min
 	@CDC_EXHAUSTIVE=1 $(PY) -m pytest -v -m "exhaustive or (hypothesis and not servers)" $(PYTEST_ARGS)
 
 verify: install ## Run a program that judges the project: make verify WHAT=model SEEDS=1 STATEMENTS=2000

@@ -27,6 +27,7 @@ FLAGS = ("--log-delay-seconds", "10")  # the nodes sync ten times a second, but 
 SETTINGS: Mapping[str, Setting] = {"publisher.heartbeat_seconds": 2, "materializer.stalled_publisher_seconds": 20}
 
 
+@pytest.mark.exhaustive
 def test_planted_differences_and_nothing_else(stack: Stack, client: CqlClient) -> None:
     repair_planted(stack, client)
 

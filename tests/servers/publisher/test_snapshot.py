@@ -69,6 +69,7 @@ def shown(publisher: PublisherProcess) -> list[tuple[str, str]]:
     return [(snapshot["table"], snapshot["state"]) for snapshot in publisher.status()["snapshots"]]
 
 
+@pytest.mark.exhaustive
 def test_a_snapshot_under_writes_and_a_kill_gives_what_select_shows(
     publisher: PublisherProcess,
     cassandra: CassandraCluster,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter
 
-EXAMPLES = int(os.environ.get("FOLD_EXAMPLES", examples(20)))
+EXAMPLES = int(os.environ.get("FOLD_EXAMPLES", examples(10)))
 NEVER_PURGE = FoldSettings(purge_margin_seconds=10**9)
 TIMESTAMPS = st.one_of(
     st.integers(0, 4).map(lambda number: BASE_US + number),  # ties and near ties

@@ -90,6 +90,7 @@ def run_once(run: Run, faults: Faults) -> int:
     return status
 
 
+@pytest.mark.exhaustive
 def test_an_executors_death_does_not_end_it(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> None:
     run = make_run(kafka, topic_prefix, tmp_path, spark_master=MASTER)
     grow(run)

@@ -152,6 +152,7 @@ def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Iterator[Job]:
     registry.stop()
 
 
+@pytest.mark.exhaustive
 def test_killed_and_started_again_it_counts_each_message_once(job: Job) -> None:
     job.start(spark_master="local-cluster[1,1,1024]")  # before there is a raw topic
     job.make_topics()

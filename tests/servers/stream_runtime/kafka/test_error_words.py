@@ -168,6 +168,7 @@ def poll_for(sender: Sender, seconds: float) -> None:
         sender.poll(1.0)
 
 
+@pytest.mark.exhaustive
 def test_a_broker_that_goes_and_comes_back(topic_prefix: str, tmp_path: Path) -> None:
     with KafkaBroker() as broker:
         setup = make_setup(broker.bootstrap_servers, topic_prefix, tmp_path, messages=20)
@@ -214,6 +215,7 @@ def until_it_works(call: Callable[[], object]) -> list[CdcError]:
     raise AssertionError(errors)
 
 
+@pytest.mark.exhaustive
 def test_a_coordinator_that_moves(topic_prefix: str, tmp_path: Path) -> None:
     """The second broker leads what belongs to the group and its producer, and is killed in the middle."""
     with KafkaBroker(settings=REPLICATED) as first:

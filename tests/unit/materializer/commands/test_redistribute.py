@@ -129,13 +129,13 @@ def check(writer: TableWriter, data: st.DataObject, rules: FoldSettings, *, is_e
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.table.name)
-@settings(max_examples=EXAMPLES // 4)
+@settings(max_examples=max(3, EXAMPLES // 4))
 @given(st.data(), st.sampled_from([NEVER_PURGE, HELD_BACK]))
 def test_later_changes_are_the_same(writer: TableWriter, data: st.DataObject, rules: FoldSettings) -> None:
     check(writer, data, rules, is_exact=True)
 
 
-@settings(max_examples=EXAMPLES // 4)
+@settings(max_examples=max(3, EXAMPLES // 4))
 @given(st.data())
 def test_with_purges_the_chains_continue_and_the_rows_are_the_same(data: st.DataObject) -> None:
     check(FORWARD, data, PURGING, is_exact=False)

@@ -123,7 +123,7 @@ def _by_path(of: CqlType, cells: dict[bytes, bytes]) -> list[tuple[bytes, bytes]
     return [by_place[place] for place in sorted(by_place)]
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 2**64))
 def test_the_same_value_again_is_no_change(seed: int) -> None:
     rng = random.Random(seed)

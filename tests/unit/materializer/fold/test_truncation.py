@@ -49,21 +49,21 @@ TABLES = pytest.mark.parametrize("writer", WRITERS, ids=["forward", "reversed", 
 
 
 @TABLES
-@settings(max_examples=EXAMPLES // 4, deadline=None)
+@settings(max_examples=max(3, EXAMPLES // 4), deadline=None)
 @given(data=st.data())
 def test_any_order_ends_with_what_the_hosts_have(writer: TableWriter, data: st.DataObject) -> None:
     check_truncations(writer, data)
 
 
 @TABLES
-@settings(max_examples=EXAMPLES // 8, deadline=None)
+@settings(max_examples=max(2, EXAMPLES // 8), deadline=None)
 @given(data=st.data(), most=st.integers(1, 4))
 def test_in_parts(writer: TableWriter, data: st.DataObject, most: int) -> None:
     check_truncations(writer, data, NEVER_PURGE._replace(max_changes=most))
 
 
 @TABLES
-@settings(max_examples=EXAMPLES // 8, deadline=None)
+@settings(max_examples=max(2, EXAMPLES // 8), deadline=None)
 @given(data=st.data())
 def test_with_a_reorder_buffer(writer: TableWriter, data: st.DataObject) -> None:
     check_truncations(writer, data, NEVER_PURGE._replace(reorder_ms=2000))

@@ -12,6 +12,7 @@ from cdc_common.messages.raw import RawMessage
 from materializer.fold.truncations import Truncations
 from materializer.records import Arrival, RawRecord
 from materializer.rows.overlay import Overlay
+from tests.support.examples import examples
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.truncated_hosts import (
     APART_MS,
@@ -97,13 +98,13 @@ def check_broken(random: Random) -> None:
     assert {host for host, _ in left - raw_partition.merged} <= raw_partition.lost
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_within_the_limits_nothing_is_lost_and_nothing_stays(random: Random) -> None:
     check_kept(random)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_beyond_the_limits_nothing_stays_and_what_is_lost_is_named(random: Random) -> None:
     check_broken(random)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SHARDS = 7  # "SST files" of a state: a version changes one of them
 SNAPSHOT_EVERY = 2
-EXAMPLES = 1500 if IS_EXHAUSTIVE else 40
+EXAMPLES = 1500 if IS_EXHAUSTIVE else 20
 WAIT_SECONDS = 30.0
 KEPT = [RetentionSettings(1, 0), RetentionSettings(3, 0), RetentionSettings(1, 40)]
 

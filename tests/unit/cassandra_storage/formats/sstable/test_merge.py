@@ -38,6 +38,7 @@ from tests.support.cassandra_storage.merged_tables import (
     order_of,
     place_in,
 )
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,13 +83,13 @@ def _range(of: RangeTombstone) -> tuple[tuple[float, ...], tuple[float, ...], De
 
 
 @given(cases)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_merge_is_that_of_everything_at_once(case: Case) -> None:
     assert _found(case) == expected(case)
 
 
 @given(cases, st.randoms(use_true_random=False))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_merge_goes_on_after_any_place(case: Case, rng: random.Random) -> None:
     whole = expected(case)
     if whole:
