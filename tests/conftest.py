@@ -19,7 +19,11 @@ from dev.local_stack.servers import spark_classes
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 from dev.local_stack.servers.s3 import ENVIRONMENT
 from tests.scheduling import Scheduling
-from tests.support.examples import DEFAULT, IS_EXHAUSTIVE
+
+# What helpers assert is shown in detail, as in tests. It takes those that are imported after this line.
+pytest.register_assert_rewrite("tests.support")
+
+from tests.support.examples import DEFAULT, IS_EXHAUSTIVE  # noqa: E402 - as said above
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -39,9 +43,6 @@ os.environ.update(ENVIRONMENT | spark_classes.environment())
 # A background job of a shell ignores Ctrl-C, and so do its children: programs that tests send SIGINT to would not end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# What helpers assert is shown in detail, as in tests.
-pytest.register_assert_rewrite("tests.support")
 
 pytest_plugins = [
     "tests.support.fix_logging",

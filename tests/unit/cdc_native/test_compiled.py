@@ -19,8 +19,7 @@ PACKAGE = Path(cdc_native.__file__).parent
 
 
 def test_a_checkout_is_compiled() -> None:
-    """If not: `make install` compiles, and says what is missing."""
-    assert cdc_native.is_compiled()
+    assert cdc_native.is_compiled(), "`make install` compiles, and says what is missing; so does `pip install -v -e .`"
 
 
 @pytest.mark.parametrize("source", sorted(PACKAGE.rglob("*.pyx")), ids=lambda path: path.stem)
