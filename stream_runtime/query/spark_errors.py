@@ -55,7 +55,7 @@ def spark_errors(context: SparkContext) -> Iterator[None]:
         yield
     except Exception as error:
         if has_ended(context):
-            raise _spark_ended() from error
+            raise spark_ended("running") from error
         if isinstance(error, CdcError):
             raise
         raise spark_failed(error) from error
@@ -69,11 +69,13 @@ def has_ended(context: SparkContext) -> bool:
         return True
 
 
-def _spark_ended() -> CdcError:
+def spark_ended(while_doing: str) -> CdcError:
+    """Return CdcError(SPARK_FAILED) with the last error that the JVM has written. while_doing: running or starting."""
     last = last_error()
     return CdcError(
         Code.SPARK_FAILED,
-        "Spark has ended while the driver was running: its JVM has died, or its cluster has ended the application."
+        f"Spark has ended while the driver was {while_doing}: its JVM has died, or its cluster has ended the "
+        "application."
         f"{f' It wrote last: {last}' if last else ''}",
         "Start the job again: it continues at its committed offsets. Spark's own log has the cause.",
     )

@@ -5,6 +5,7 @@ Their own JSON lines pass as they are. Any other line, such as one of a stack tr
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from typing import IO, TYPE_CHECKING
@@ -19,6 +20,8 @@ _MOST_BYTES = 65_536
 _MOST_CHARACTERS = 4000  # of one event
 _END_SECONDS = 1.0
 _JSON = b'{"'
+_ERROR = re.compile(r"Error|Exception|ERROR")
+_OF_A_TRACE = ("at ", "... ")  # the lines below an exception
 _OF_EACH_START = (b"WARNING: Using incubator modules",)  # Spark asks for one, and Java says so
 
 
@@ -35,7 +38,7 @@ def last_error() -> str:
     for output in _outputs:
         output.join(_END_SECONDS)
         lines = output.last.splitlines()
-        errors = [line for line in lines if "Error" in line or "Exception" in line]
+        errors = [line for line in lines if _ERROR.search(line) and not line.lstrip().startswith(_OF_A_TRACE)]
         return next(iter([*errors[-1:], *lines[-1:]]), "")
     return ""
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import warnings
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager, nullcontext, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -22,7 +21,8 @@ from pyspark.sql.utils import is_remote
 from cdc_common.errors.codes import CdcError, Code
 from stream_runtime.query.planning_python import planning_python
 from stream_runtime.query.spark_conf import ARENAS, ARENAS_AT_MOST, check_conf, is_submitted, session_options
-from stream_runtime.query.spark_errors import spark_errors, spark_failed
+from stream_runtime.query.spark_errors import spark_ended, spark_errors, spark_failed
+from stream_runtime.query.spark_home import work_folder, writable_home
 from stream_runtime.query.spark_output import last_error, log_lines
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 END_SECONDS = 90.0  # for which spark-submit's JVM waits for the driver at the end
 _EXECUTOR_END_SECONDS = 5.0
+_JVM_END_SECONDS = 1.0  # after it has stopped answering
 _PLANNER = "-m pyspark.daemon pyspark.sql.worker."
 _BEFORE_SPARK = 100  # a priority: Spark ends its context at 40, the highest of Hadoop's file systems is 10
 
@@ -68,8 +69,7 @@ def open_session(settings: JobSettings) -> Iterator[OpenedSession]:
             yield OpenedSession(session, is_own=True)
     finally:
         _stop_context(context)
-    if settings.spark_master.startswith("local-cluster") and not is_submitted():
-        _delete_work_folder(application)
+    _delete_work_folder(application)
 
 
 def end_planners(context: SparkContext) -> None:
@@ -83,10 +83,12 @@ def end_planners(context: SparkContext) -> None:
 
 
 def _delete_work_folder(application: str) -> None:
-    """Delete the working folders of a local cluster's executors: Spark keeps them in its own installation, for each
-    start. After an error they stay, since they have the executors' logs.
+    """Delete the working folders of a local cluster's executors. After an error they stay, since they have the
+    executors' logs.
     """
-    folder = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "work" / application
+    folder = work_folder(application)
+    if folder is None:
+        return
     deadline = time.monotonic() + _EXECUTOR_END_SECONDS
     while folder.exists() and time.monotonic() < deadline:  # an executor that is ending may still write
         shutil.rmtree(folder, ignore_errors=True)
@@ -121,7 +123,7 @@ def _start_session(settings: JobSettings) -> SparkSession:
     conf = SparkConf()
     conf.setAll(list(session_options(settings).items()))
     try:
-        _start_jvm(conf)
+        _start_jvm(conf, is_local_cluster=settings.spark_master.startswith("local-cluster"))
         with _sigint_kept():
             session = SparkSession.builder.config(conf=conf).getOrCreate()
         context = session.sparkContext
@@ -132,7 +134,7 @@ def _start_session(settings: JobSettings) -> SparkSession:
     except CdcError:
         raise
     except Exception as error:
-        raise spark_failed(error) from error
+        raise _start_failed(error) from error
     except KeyboardInterrupt:
         if (begun := SparkContext._active_spark_context) is not None:  # noqa: SLF001 - there is no session yet
             _stop_context(begun)
@@ -140,14 +142,26 @@ def _start_session(settings: JobSettings) -> SparkSession:
     return session
 
 
-def _start_jvm(conf: SparkConf) -> None:
+def _start_failed(error: Exception) -> CdcError:
+    """The error of a session that does not start. A JVM that has ended says why in what it wrote; the error itself is
+    only that it does not answer any more.
+    """
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - none under spark-submit
+    with suppress(subprocess.TimeoutExpired):
+        if process is not None and process.wait(_JVM_END_SECONDS) is not None:
+            return spark_ended("starting")
+    return spark_failed(error)
+
+
+def _start_jvm(conf: SparkConf, *, is_local_cluster: bool) -> None:
     """Start the JVM, unless spark-submit or an earlier session of this process has. Its stderr goes to our log."""
     if is_submitted() or SparkContext._gateway is not None:  # noqa: SLF001
         return
     reading, writing = os.pipe()
     log_lines(os.fdopen(reading, "rb"))
     try:
-        gateway: Any = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
+        with writable_home() if is_local_cluster else nullcontext():
+            gateway: Any = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
     except Exception as error:
         os.close(writing)  # the JVM has ended: its output, too
         raise spark_failed(RuntimeError(last_error() or str(error))) from error

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -20,14 +21,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from cdc_common.errors.codes import Code
 from cdc_common.messages.topics import partition_for
-from dev.local_stack.servers.spark_cluster import spark_home
 from tests.support.materializer.counting import BAD_KEY, CHANGE_PARTITIONS, RAW_PARTITIONS
 from tests.support.materializer.protocol_run import ROOT, read_topic
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from dev.local_stack.servers.kafka import KafkaBroker
 
@@ -235,7 +234,7 @@ def work_folders(job: Job) -> set[Path]:
             with suppress(psutil.NoSuchProcess):
                 line = process.cmdline()
                 if "--app-id" in line:
-                    found.add(spark_home() / "work" / line[line.index("--app-id") + 1])
+                    found.add(Path(process.cwd()).parent)
         return bool(found)
 
     job.wait_for(has_executor)

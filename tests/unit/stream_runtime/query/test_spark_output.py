@@ -44,6 +44,25 @@ def test_only_json_and_events_come_out(capsys: pytest.CaptureFixture[str], monke
     assert spark_output.last_error() == "OSError: no room"
 
 
+REFUSED = """2026-11-25T20:50:15.123Z ERROR Utils: Failed to create directory /opt/pyspark/work
+java.nio.file.AccessDeniedException: /opt/pyspark/work
+\tat java.base/sun.nio.fs.UnixException.translateToIOException(UnixException.java:90)
+\tat java.base/java.nio.file.Files.createDirectories(Files.java:781)
+\t... 12 more
+"""
+
+
+def test_the_last_error_is_an_error_and_no_line_of_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream:
+        output = SparkOutput(stream)
+        with os.fdopen(writing, "wb", buffering=0) as jvm:
+            jvm.write(REFUSED.encode())
+        output.join(10)
+    monkeypatch.setattr(spark_output, "_outputs", [output])
+    assert spark_output.last_error() == "java.nio.file.AccessDeniedException: /opt/pyspark/work"
+
+
 def test_a_jvm_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
