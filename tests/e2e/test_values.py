@@ -65,7 +65,7 @@ COLUMNS: dict[str, CqlType] = {
     "a b": TEXT,
     "größe": DECIMAL,
     "1st": INT,
-    "a_x0020_b": NativeType("blob"),  # what another name is escaped to
+    "a_b_xc868": NativeType("blob"),  # what another name is escaped to
     "v_set": SetType(NativeType("inet"), is_multi_cell=False),
     "v_map": MapType(NativeType("timestamp"), frozen_list(TEXT), is_multi_cell=False),
     "v_nested": frozen_list(MapType(DECIMAL, SetType(NativeType("varint"), is_multi_cell=False), is_multi_cell=False)),

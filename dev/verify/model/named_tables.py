@@ -21,7 +21,7 @@ COLUMNS = (
         "source",
         "op",
         "_x0061_",
-        "a_x002E_b",
+        "a_b_x2e73",
         "key",
         "value",
         "null",

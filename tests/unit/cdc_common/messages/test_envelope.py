@@ -145,14 +145,14 @@ def test_the_row_of_a_partition_with_only_statics() -> None:
     change = CREATED._replace(clustering=None, after={"größe": b"\x00\x00\x00\x02"})
     key, value = encode(WITH_STATIC, change)
     assert key == {"shop": "s1", "day": 5, "line": None}
-    assert value["after"]["gr_x00F6__x00DF_e"] == 2
+    assert value["after"]["grosse_xd353"] == 2
     (size,) = (
         field
         for field in value_schema(WITH_STATIC, "cdc", EXACT)["fields"][0]["type"][1]["fields"]
         if field.get("cqlName")
     )
     assert size == {
-        "name": "gr_x00F6__x00DF_e",
+        "name": "grosse_xd353",
         "type": ["null", "int"],
         "default": None,
         "cqlName": "größe",
@@ -241,18 +241,18 @@ def test_what_cannot_be_said_is_an_error(change: RowChange, reason: str) -> None
 
 def test_a_key_keeps_its_names_whatever_column_is_added() -> None:
     quoted = replace(ORDERS, clustering=(column("a b", INT, ColumnKind.CLUSTERING, 0),))
-    added = replace(quoted, regular_columns=(column("a_x0020_b", INT, ColumnKind.REGULAR),))
+    added = replace(quoted, regular_columns=(column("a_b_xc868", INT, ColumnKind.REGULAR),))
     assert key_schema(added, "cdc", EXACT) == key_schema(quoted, "cdc", EXACT)
     fields = value_schema(added, "cdc", EXACT)["fields"][0]["type"][1]["fields"]
     assert [(field["name"], field.get("cqlName")) for field in fields[2:]] == [
-        ("a_x0020_b", "a b"),
-        ("a_x0020_b_", "a_x0020_b"),
+        ("a_b_xc868", "a b"),
+        ("a_b_xc868_", "a_b_xc868"),
     ]
 
 
 def test_schema_text_is_stable() -> None:
     assert envelope.schema_text(key_schema(ORDERS, "my-cdc", EXACT)) == (
-        '{"type":"record","name":"Key","namespace":"my_x002D_cdc.shop.orders","fields":['
+        '{"type":"record","name":"Key","namespace":"my_cdc_x0b7c.shop.orders","fields":['
         '{"name":"shop","type":"string","cqlType":"text"},{"name":"day","type":"int","cqlType":"int"},'
         '{"name":"line","type":"int","cqlType":"int"}]}'
     )
@@ -327,7 +327,7 @@ def test_columns_may_have_the_names_of_the_envelopes_fields_and_of_each_other_bu
         "a-b",
         "a_b",
         "a b",
-        "a_x002D_b",
+        "a_b_xd443",
         "1",
         "ж",
     )
