@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# The class that each of Kafka's scripts starts.
 CLASSES = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
 }
-"""What Kafka's own scripts of these names start."""
 EVERY_ACL = AclBindingFilter(
     ResourceType.ANY,
     None,  # type: ignore[arg-type]  # any name
