@@ -136,12 +136,17 @@ def test_tables_that_were_dropped_before_this_build_are_no_events(node: Node, tm
 # TRUNCATE, then DROP
 
 
-def test_what_was_written_between_a_truncation_and_a_drop_is_sent_at_once(node: Node) -> None:
+def truncate_behind_two_writes(node: Node) -> None:
+    """The table's truncation is announced, and the log has two writes after it that are read."""
     node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
     node.read = {6: 200}
     node.ends.note_read(6, 200)
     node.truncate(6, 100)
     finish(node.ends.send_due())
+
+
+def test_what_was_written_between_a_truncation_and_a_drop_is_sent_at_once(node: Node) -> None:
+    truncate_behind_two_writes(node)
     assert node.kinds() == [("truncate", 6, 100)]
     node.rows.drop("ks", "a")
     node.schema.refresh()
@@ -161,11 +166,7 @@ def test_what_was_written_between_a_truncation_and_a_drop_is_sent_at_once(node: 
 
 
 def test_it_is_sent_before_a_message_of_the_next_table(node: Node) -> None:
-    node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
-    node.read = {6: 200}
-    node.ends.note_read(6, 200)
-    node.truncate(6, 100)
-    finish(node.ends.send_due())
+    truncate_behind_two_writes(node)
     node.schema.note_mutation(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 210)
     finish(node.ends.send_before([], Origin(node.host_id, 6, "", VERSION_40, 220)))
     assert node.kinds()[1:] == [("truncated", 6, 100), ("row", 6, 150), ("row", 6, 200)]
