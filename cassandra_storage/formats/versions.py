@@ -47,7 +47,7 @@ class CommitLogFormat:
     # A segment is linked into cdc_raw when it is made, and a `_cdc.idx` says how much of it is durable
     # (CASSANDRA-12148); otherwise it is moved there, once it is full and flushed.
     has_cdc_index: bool
-    # the versions of Cassandra that write it, for people
+    # The versions of Cassandra that write it, for people.
     written_by: str
 
 

@@ -37,9 +37,9 @@ class Bound:
 class Filter:
     """The mutations to show. Bounds are inclusive."""
 
-    # as keyspace.table or by id
+    # The tables, as keyspace.table or by id; empty for all.
     tables: frozenset[str] = frozenset()
-    # as key_text, or 0x and bytes; None for all
+    # The partition key as key_text, or 0x and bytes; None for all.
     key: str | None = None
     # The first position to show; None shows from the beginning.
     from_: Bound | None = None

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class TableSummary:
     """The updates of one table."""
 
-    # number of mutations with an update of the table
+    # The number of mutations with an update of the table.
     updates: int = 0
-    # bytes of these updates
+    # The bytes of these updates.
     size: int = 0
 
 
@@ -39,9 +39,9 @@ class SegmentSummary:
 
     # The number of mutations.
     entries: int = 0
-    # number of mutations that could not be decoded without a schema
+    # The number of mutations that could not be decoded without a schema.
     unknown: int = 0
-    # by name, or by id if the schema is unknown
+    # The updates of each table, by its name, or by its id if the schema is unknown.
     tables: dict[str, TableSummary] = field(default_factory=dict)
     # The smallest write timestamp, in µs; None if no update has one.
     min_timestamp: int | None = None

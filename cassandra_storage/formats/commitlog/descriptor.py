@@ -39,7 +39,7 @@ class CommitLogDescriptor(NamedTuple):
 class CdcIndex(NamedTuple):
     """The content of a `_cdc.idx` file."""
 
-    # the logical offset up to which the segment is durable
+    # The logical offset up to which the segment is durable.
     offset: int
     # The segment is finished. The offset is to be ignored then: read to the zero marker or the end of the file.
     is_completed: bool

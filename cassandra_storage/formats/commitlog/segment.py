@@ -65,11 +65,11 @@ class CorruptEntry(NamedTuple):
     end_position: int
     # The first thing about them that is wrong.
     reason: str
-    # its bytes where the size was right but a CRC was not; None where entries up to `end_position` cannot be separated
+    # The bytes where the size was right but a CRC was not; None where entries up to `end_position` cannot be separated.
     mutation: bytes | None = None
-    # where in the file its section begins, if that is compressed or encrypted
+    # The offset in the file at which its section begins, if that is compressed or encrypted.
     section_offset: int | None = None
-    # the sync marker is good, but the file too short for it
+    # Whether the sync marker is good, but the file too short for it.
     is_truncation: bool = False
 
 

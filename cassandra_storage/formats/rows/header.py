@@ -56,11 +56,11 @@ class ColumnLayout(NamedTuple):
     name: str
     # Whether it has several cells: it is a non-frozen collection or user type.
     is_complex: bool
-    # of its values if fixed, otherwise VARIABLE
+    # The bytes of its values if fixed, otherwise VARIABLE.
     length: int
     # Cells written at or before this time (µs) are dropped.
     dropped_time: int
-    # the name as headers contain it
+    # The name as headers contain it.
     raw: bytes
     # Whether it is a counter.
     is_counter: bool

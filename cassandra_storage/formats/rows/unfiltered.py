@@ -204,9 +204,9 @@ def _parse_complex(  # noqa: PLR0913  a position and what its row says
 class RowExtent(NamedTuple):
     """The parts of a serialized row."""
 
-    # the row's own
+    # The row's own columns.
     columns: Columns
-    # where their subset of the header's columns is written, up to `cells_start`
+    # The position at which their subset of the header's columns is written, up to `cells_start`.
     subset_start: int
     # The position of the first cell.
     cells_start: int

@@ -61,9 +61,9 @@ class UnreadableTable(NamedTuple):
     name: str
     # Whether CDC is on for it.
     cdc: bool
-    # why it cannot be read
+    # Why it cannot be read.
     reason: str
-    # the table with types that are good enough to step over its updates; None if even that is not known
+    # The table with types that are good enough to step over its updates; None if even that is not known.
     stepped_over: TableMetadata | None
 
     @property

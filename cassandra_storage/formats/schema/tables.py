@@ -65,13 +65,13 @@ class TableMetadata:
     name: str
     # The id of the table.
     id: UUID
-    # by position
+    # The columns of the partition key, by position.
     partition_key: tuple[ColumnMetadata, ...]
     # The clustering columns, by position.
     clustering: tuple[ColumnMetadata, ...] = ()
-    # simple before complex, then by name
+    # The static columns: simple before complex, then by name.
     static_columns: tuple[ColumnMetadata, ...] = ()
-    # simple before complex, then by name
+    # The regular columns: simple before complex, then by name.
     regular_columns: tuple[ColumnMetadata, ...] = ()
     # The dropped columns, by name.
     dropped_columns: Mapping[str, DroppedColumn] = field(default_factory=lambda: MappingProxyType({}))

@@ -29,9 +29,9 @@ class CompressionInfo(NamedTuple):
     max_compressed_length: int
     # The bytes of the data before they are compressed.
     data_length: int
-    # the number of positions, which are numbers of 8 bytes
+    # The number of positions, which are numbers of 8 bytes.
     chunks: int
-    # where the positions begin
+    # The offset at which the positions begin.
     offsets_start: int
 
     @property

@@ -83,15 +83,15 @@ class StatsMetadata(NamedTuple):
     compression_ratio: float
     # The level of LeveledCompactionStrategy.
     level: int
-    # in ms; 0: not repaired
+    # The time of the repair, in ms since the epoch; 0 if it is not repaired.
     repaired_at: int
     # Whether it may have counters with local or remote shards.
     has_legacy_counter_shards: bool
-    # as they were written
+    # The number of cells, as they were written.
     cells: int
-    # as they were written: partitions' rows and static rows
+    # The number of rows and static rows, as they were written.
     rows: int
-    # (segment id, position); (-1, 0) if none
+    # The position in the commit log (segment id, offset) up to which it has the data; (-1, 0) if none.
     commit_log_upper_bound: tuple[int, int]
     # The number of Cassandra partitions, as estimated when they were written.
     partitions: int

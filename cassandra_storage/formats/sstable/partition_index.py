@@ -44,9 +44,9 @@ class Component(Protocol):
 class IndexEntry(NamedTuple):
     """An entry of an index."""
 
-    # of the partition in the data
+    # The offset of the Cassandra partition in the uncompressed data, in bytes.
     position: int
-    # None where the index does not have it
+    # The serialized partition key; None where the index does not have it.
     key: bytes | None = None
 
 

@@ -27,7 +27,7 @@ class SSTableFormat:
     version: str
     # The name of the format: `big` or `bti`.
     format: str
-    # the versions of Cassandra that write it, for people
+    # The versions of Cassandra that write it, for people.
     written_by: str
     # Statistics.db has the position in the commit log at which the data begin.
     has_commit_log_lower_bound: bool = True

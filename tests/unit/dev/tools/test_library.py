@@ -40,7 +40,7 @@ def test_the_reference_is_fresh() -> None:
 
 def test_a_field_has_the_comment_above_it() -> None:
     page = library_api_page()
-    assert "\n    # the logical offset up to which the segment is durable\n    offset: int\n" in page
+    assert "\n    # The logical offset up to which the segment is durable.\n    offset: int\n" in page
     fields = (
         "    # The id of the segment.\n    segment_id: int\n"
         "    # The offset in the segment, in bytes.\n    position: int\n"
