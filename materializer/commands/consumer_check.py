@@ -1,6 +1,7 @@
 """`cassandra-materializer check --for CONSUMER TABLE`: the columns of a table that a consumer will not take.
 
-The rules are those that the tests of consumers have found (tests/servers/consumers, docs/guides/consumers.md).
+The rules are those that the tests of consumers have found (tests/servers/consumers, docs/guides/consumers.md); those
+of Iceberg are the limits of its types, which no sink was tried with.
 """
 
 from __future__ import annotations

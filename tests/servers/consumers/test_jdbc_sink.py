@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from tests.support.consumers.typed_values import (
     Typed,
     column,
     decimal,
+    duration,
     number,
     sized,
     table_of,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-TEXT, INT = parse_type("text", KEYSPACE, {}), parse_type("int", KEYSPACE, {})
+TEXT, INT, DECIMAL, DURATION = (parse_type(name, KEYSPACE, {}) for name in ("text", "int", "decimal", "duration"))
 BY_NAME = {of.name: of for of in TYPES}
 
 
@@ -87,6 +89,14 @@ def test_a_decimal_of_one_column_is_numeric(sinks: JdbcSinks, database: str) -> 
     messages = TableMessages(typed_table("fixed", BY_NAME["decimal"]), forms)
     sinks.run(database, messages.topic, [messages.change(number(1, 4), (), {"v": decimal(2997, 2)})])
     assert rows(sinks, database, messages, "pg_typeof(v)::text, v::text") == [("numeric", "29.97")]
+
+
+def test_texts_are_numbers_and_intervals_in_sql(sinks: JdbcSinks, database: str) -> None:
+    messages = TableMessages(table_of("texts", (column("d", DECIMAL), column("i", DURATION))), DEFAULT_FORMS)
+    row = {"d": decimal(2997, 2), "i": duration(1, 2, 3_500_000_000)}
+    sinks.run(database, messages.topic, [messages.change(number(1, 4), (), row)])
+    found = rows(sinks, database, messages, "d::numeric + 1, i::interval = '1 month 2 days 3.5 seconds'::interval")
+    assert found == [(Decimal("30.97"), True)]
 
 
 def test_out_of_range_dates_stop_the_sink_unless_they_are_null(sinks: JdbcSinks, database: str) -> None:
