@@ -64,6 +64,19 @@ class MessageLayout(NamedTuple):
     names: dict[str, str]
 
 
+class EncodedMessage(NamedTuple):
+    """A change's message."""
+
+    # The key in the wire format.
+    key: bytes
+    # The value in the wire format.
+    value: bytes
+    # How many fields of `after` are null because their value is empty, which Avro cannot represent.
+    empty: int = 0
+    # How many are null because the column's form cannot represent their value (docs/reference/data-types.md).
+    unreadable: int = 0
+
+
 class _UnrepresentableFields(NamedTuple):
     """The names (as encoded strings) of fields that are null because Avro cannot represent their value: it is empty, or
     not a value of its type, which Cassandra sometimes accepts (docs/reference/data-types.md).
@@ -148,8 +161,8 @@ class ChangeEncoder:
 
     def encode(
         self, change: RowChange, ts_ms: int | None = None, *, without_before: bool = False
-    ) -> tuple[bytes, bytes] | None:
-        """The change's message, key and value. `ts_ms` is when the message was made, by default now. `without_before`
+    ) -> EncodedMessage | None:
+        """The change's message. `ts_ms` is when the message was made, by default now. `without_before`
         omits `before` and names it in `left_out`.
 
         None if Avro cannot represent the row's key: an empty value of a type without one, a null of a compact table,
@@ -161,16 +174,19 @@ class ChangeEncoder:
             return None
         unrepresentable = _UnrepresentableFields([], [])
         left_out = _BEFORE if without_before and change.before is not None else ()
+        before = self._image("before", None if left_out else change.before, key, unrepresentable)
+        counts_before = [len(names) for names in unrepresentable]
         value = (
             self._value_header,
-            self._image("before", None if left_out else change.before, key, unrepresentable),
+            before,
             self._image("after", change.after, key, unrepresentable),
             self._source(change, unrepresentable, left_out),
             encode_string(change.op),
             VALUE,
             encode_long(time_ns() // 1_000_000 if ts_ms is None else ts_ms),
         )
-        return self._key_header + key, b"".join(value)
+        counts = (len(names) - count for names, count in zip(unrepresentable, counts_before, strict=True))
+        return EncodedMessage(self._key_header + key, b"".join(value), *counts)
 
     def _key(self, change: RowChange) -> bytes | None:
         """The fields of the primary key: the whole key, and the start of each row."""
