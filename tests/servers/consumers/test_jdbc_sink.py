@@ -11,6 +11,7 @@ import pytest
 
 from cassandra_storage.formats.schema.tables import ColumnKind
 from cassandra_storage.formats.types.cql_types import parse_type
+from cassandra_storage.formats.types.marshal import UserType
 from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal
 from materializer.commands.consumer_check import find_limits
 from tests.support.consumers.jdbc_sink import JdbcSinks, SinkError
@@ -146,6 +147,29 @@ def test_keys_of_every_kind_and_names_that_avro_lacks(sinks: JdbcSinks, database
     sinks.run(database, messages.topic, [*batches, second])
     found = rows(sinks, database, messages, "id, d, t::text, u::text, p, sum_grosse_xbbfb")
     assert found == [(2, "1.50", "2026-11-18 11:06:40", str(uuid), '[1,"a"]', 7)]
+
+
+def test_fields_of_user_types_are_columns(sinks: JdbcSinks, database: str) -> None:
+    """Also a field that ALTER TYPE adds in mid-stream."""
+    split = DEFAULT_FORMS._replace(user_types="columns")
+    wider = UserType("types", "address", ("street", "zip", "floor"), (TEXT, INT, INT), is_multi_cell=True)
+    pair = column("pair", parse_type("frozen<tuple<int, decimal>>", KEYSPACE, {}))
+    before = TableMessages(table_of("parts", (column("home", BY_NAME["address"].type), pair)), split)
+    after = TableMessages(table_of("parts", (column("home", wider), pair)), split, before)
+    street, floor = ((number(place, 2), value) for place, value in ((0, b"Elm 1"), (2, number(3, 4))))
+    first = [
+        before.change(number(1, 4), (), {"home": (street,), "pair": sized(number(1, 4), decimal(150, 2))}),
+        before.change(number(2, 4), (), {"home": (street,)}),
+    ]
+    second = [after.change(number(1, 4), (), {"home": (street, floor)}), after.change(number(2, 4), (), {})]
+    found = "id, home_street, home_zip, home_floor, pair_f0, pair_f1"
+    sinks.run(database, before.topic, first)
+    assert rows(sinks, database, before, found.replace(" home_floor,", "")) == [
+        (1, "Elm 1", None, 1, "1.50"),
+        (2, "Elm 1", None, None, None),
+    ]
+    sinks.run(database, before.topic, second)
+    assert rows(sinks, database, after, found) == [(1, "Elm 1", None, 3, None, None), (2, None, None, None, None, None)]
 
 
 def test_an_alter_in_mid_stream_adds_the_column(sinks: JdbcSinks, database: str) -> None:
