@@ -36,10 +36,10 @@ written.
 - *Exact*: the forms nearest to Cassandra's bytes: `decimals = "exact"`, `varints = "bytes"`, `durations` and
   `user_types` = `"record"`, `maps` and `collections` = `"native"`.
 - *Flink*: the type that a table of Flink SQL 2.2 declares.
-- Spark 4.0, DuckDB 1.4, and clients in Python, Java and Go read all of both forms.
+- Spark 4.0, DuckDB 1.4, and clients in Python, Java, Go and JavaScript read all of both forms.
 
 """
-LANGUAGES = {"java": "java", "go": "go", "py": "python", "sql": "sql", "properties": "properties"}
+LANGUAGES = {"js": "js", "java": "java", "go": "go", "py": "python", "sql": "sql", "properties": "properties"}
 _RUN = re.compile(r"(<!-- run: (\S+) -->\n)(\n```.*?\n```\n)?", re.DOTALL)
 _TYPES = re.compile(r"(<!-- types: (\w+) -->\n)(\n(?:\|.*\n)+)?")
 _SQL_TYPES: dict[str, SqlTypes] = {"flink": FLINK_TYPES, "spark": SPARK_TYPES, "duckdb": DUCKDB_TYPES}

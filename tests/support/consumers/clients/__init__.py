@@ -7,6 +7,7 @@ null for the last two.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -63,10 +64,21 @@ def go(folder: Path) -> list[str]:
     return [str(program)]
 
 
+def javascript(folder: Path) -> list[str]:
+    """No package's own script is run: none of these needs one."""
+    shutil.copytree(SOURCES / "javascript", folder / "javascript")
+    programs = tool_chains.node_folder()
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    command = [str(programs / "npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    tool_chains.run(command, folder / "javascript", PATH=path)
+    return [str(programs / "node"), str(folder / "javascript" / "read_topic.js")]
+
+
 CLIENTS: dict[str, Callable[[Path], list[str]]] = {
     "Python": python,
     "DuckDB": duckdb,
     "Java": java,
     "Go": go,
+    "JavaScript": javascript,
 }
 """By language or program: makes the command in a folder of the test's own."""
