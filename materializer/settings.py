@@ -229,7 +229,8 @@ class MaterializerSettings(JobSettings):
         UserTypes,
         Field(
             description="Form of user types and tuples. `json`: a column that has one is JSON text. `record`: Avro "
-            "records."
+            "records. `columns`: each field of a column is a column, such as home_street; keys, and what is within "
+            "collections and fields, are JSON text."
         ),
     ] = DEFAULT_FORMS.user_types
     maps: Annotated[

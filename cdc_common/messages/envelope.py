@@ -11,6 +11,7 @@ from uuid import UUID
 from cassandra_storage.formats.errors import FormatError
 from cassandra_storage.formats.schema.partition_keys import partition_key_values
 from cassandra_storage.formats.schema.tables import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.formats.types import marshal
 from cdc_common.messages import wire
 from cdc_common.messages.avro.cql_types import AvroTypes, field
 from cdc_common.messages.avro.cql_values import EmptyValueError, Encoder
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cdc_common.messages.avro.type_forms import TypeForms
-    from cdc_common.messages.changes import RowChange, RowImage
+    from cdc_common.messages.changes import ColumnImage, RowChange, RowImage
 
 CONNECTOR = "cassandra"
 _BEFORE = (encode_string("before"),)
@@ -33,9 +34,24 @@ except PackageNotFoundError:  # run from a source tree that was not installed
     VERSION = "unknown"
 
 
+class _Part(NamedTuple):
+    """A field of a user type or tuple, which is a column of its own: the field's place, of so many."""
+
+    place: int
+    size: int
+
+    def of(self, value: ColumnImage) -> bytes | None:
+        """The field's value in a column's. EmptyValueError, FormatError."""
+        if not isinstance(value, bytes):
+            return next((item for path, item in value if int.from_bytes(path, "big") == self.place), None)
+        if not value:
+            raise EmptyValueError
+        return marshal.fields(value, self.size)[self.place]
+
+
 class _Column(NamedTuple):
     """The encoding of a column. `name` is the name of its field; `is_distinct`: see distinct_check, for a column of the
-    partition key.
+    partition key. part: of the column, if each of its parts is a field.
     """
 
     cql_name: str
@@ -43,6 +59,7 @@ class _Column(NamedTuple):
     is_nullable: bool
     encode: Encoder
     is_distinct: Check | None
+    part: _Part | None = None
 
 
 class MessageLayout(NamedTuple):
@@ -62,6 +79,19 @@ class MessageLayout(NamedTuple):
     is_clustering_nullable: bool
     # The names of the Avro fields, by column.
     names: dict[str, str]
+
+
+class EncodedMessage(NamedTuple):
+    """A change's message."""
+
+    # The key in the wire format.
+    key: bytes
+    # The value in the wire format.
+    value: bytes
+    # How many fields of `after` are null because their value is empty, which Avro cannot represent.
+    empty: int = 0
+    # How many are null because the column's form cannot represent their value (docs/reference/data-types.md).
+    unreadable: int = 0
 
 
 class _UnrepresentableFields(NamedTuple):
@@ -122,6 +152,7 @@ class ChangeEncoder:
         columns = _fields(table, _namespace(table, prefix), table.columns, forms)[1]
         key_size = len(table.partition_key) + len(table.clustering)
         self._key_columns, self._columns = columns[:key_size], columns[key_size:]
+        self._names = frozenset(column.cql_name for column in self._columns)
         self._source_start = b"".join(map(encode_string, (VERSION, CONNECTOR, prefix)))
         self._source_table, self._snapshot_source_table = (
             b"".join(map(encode_string, (snapshot, cluster, table.keyspace, table.name)))
@@ -131,7 +162,10 @@ class ChangeEncoder:
         self._source_file = b""
 
     @property
-    def layout(self) -> MessageLayout:
+    def layout(self) -> MessageLayout | None:
+        """None if the core does not write the messages: parts of a column are fields."""
+        if any(column.part is not None for column in self._columns):
+            return None
         return MessageLayout(
             self._key_header,
             self._value_header,
@@ -148,8 +182,8 @@ class ChangeEncoder:
 
     def encode(
         self, change: RowChange, ts_ms: int | None = None, *, without_before: bool = False
-    ) -> tuple[bytes, bytes] | None:
-        """The change's message, key and value. `ts_ms` is when the message was made, by default now. `without_before`
+    ) -> EncodedMessage | None:
+        """The change's message. `ts_ms` is when the message was made, by default now. `without_before`
         omits `before` and names it in `left_out`.
 
         None if Avro cannot represent the row's key: an empty value of a type without one, a null of a compact table,
@@ -161,16 +195,19 @@ class ChangeEncoder:
             return None
         unrepresentable = _UnrepresentableFields([], [])
         left_out = _BEFORE if without_before and change.before is not None else ()
+        before = self._image("before", None if left_out else change.before, key, unrepresentable)
+        counts_before = [len(names) for names in unrepresentable]
         value = (
             self._value_header,
-            self._image("before", None if left_out else change.before, key, unrepresentable),
+            before,
             self._image("after", change.after, key, unrepresentable),
             self._source(change, unrepresentable, left_out),
             encode_string(change.op),
             VALUE,
             encode_long(time_ns() // 1_000_000 if ts_ms is None else ts_ms),
         )
-        return self._key_header + key, b"".join(value)
+        counts = (len(names) - count for names, count in zip(unrepresentable, counts_before, strict=True))
+        return EncodedMessage(self._key_header + key, b"".join(value), *counts)
 
     def _key(self, change: RowChange) -> bytes | None:
         """The fields of the primary key: the whole key, and the start of each row."""
@@ -192,14 +229,14 @@ class ChangeEncoder:
         if image is None:
             return NULL
         parts = [VALUE, key]
-        present = 0
-        for cql_name, name, _, encode, _ in self._columns:
+        for cql_name, name, _, encode, _, part in self._columns:
             value = image.get(cql_name)
-            if value is None:
-                parts.append(NULL)
-                continue
-            present += 1
             try:
+                if value is not None and part is not None:
+                    value = part.of(value)
+                if value is None:
+                    parts.append(NULL)
+                    continue
                 encoded = encode(value)
             except EmptyValueError:
                 parts.append(NULL)
@@ -211,9 +248,9 @@ class ChangeEncoder:
                 raise MessageError(f"column {cql_name}: {error}") from error
             else:
                 parts += (VALUE, encoded)
-        if present != len(image):
-            unknown = set(image) - {column.cql_name for column in self._columns}
-            raise MessageError(f"columns that {self._table.qualified_name} does not have: {sorted(unknown)}")
+        if not self._names.issuperset(image):
+            unknown = sorted(image.keys() - self._names)
+            raise MessageError(f"columns that {self._table.qualified_name} does not have: {unknown}")
         return b"".join(parts)
 
     def _source(self, change: RowChange, unrepresentable: _UnrepresentableFields, left_out: Sequence[bytes]) -> bytes:
@@ -274,27 +311,53 @@ def _record(name: str, avro_namespace: str, fields: list[dict[str, Any]]) -> dic
 def _fields(
     table: TableMetadata, avro_namespace: str, columns: Iterable[ColumnMetadata], forms: TypeForms
 ) -> tuple[list[dict[str, Any]], list[_Column]]:
-    names = _field_names(table)
+    names, part_names = _field_names(table, forms)
     types = AvroTypes(avro_namespace, forms)
     schemas, described = [], []
     for column in columns:
-        is_key = column.kind in (ColumnKind.PARTITION_KEY, ColumnKind.CLUSTERING)
+        is_key = _is_of_key(column)
+        if (column.name, 0) in part_names:
+            parts = forms.parts_of(column.type) or {}
+            for place, (part, part_type) in enumerate(parts.items()):
+                name = part_names[column.name, place]
+                avro_type = types.column(name, part_type)
+                part_field = field(f"{column.name}.{part}", name, part_type, avro_type.schema, is_nullable=True)
+                schemas.append(part_field | {"cqlColumn": column.name} | _static(column))
+                of = _Part(place, len(parts))
+                described.append(_Column(column.name, name, True, avro_type.encode, None, of))
+            continue
         avro_type = types.column(names[column.name], column.type, cql_name=column.name, is_key=is_key)
         is_nullable = _is_nullable(table, column, forms)
         described_field = field(column.name, names[column.name], column.type, avro_type.schema, is_nullable=is_nullable)
-        if column.kind is ColumnKind.STATIC:
-            described_field["static"] = True
-        schemas.append(described_field)
+        schemas.append(described_field | _static(column))
         is_distinct = distinct_check(column.type, forms) if column.kind is ColumnKind.PARTITION_KEY else None
         described.append(_Column(column.name, names[column.name], is_nullable, avro_type.encode, is_distinct))
     return schemas, described
 
 
-def _field_names(table: TableMetadata) -> dict[str, str]:
-    """The key's names first, so that no other column can change them: a key's schema never evolves."""
+def _is_of_key(column: ColumnMetadata) -> bool:
+    return column.kind in (ColumnKind.PARTITION_KEY, ColumnKind.CLUSTERING)
+
+
+def _static(column: ColumnMetadata) -> dict[str, bool]:
+    return {"static": True} if column.kind is ColumnKind.STATIC else {}
+
+
+def _field_names(table: TableMetadata, forms: TypeForms) -> tuple[dict[str, str], dict[tuple[str, int], str]]:
+    """The fields of columns, and those of the parts of columns, by column and place.
+
+    The key's names first, so that no other column can change them: a key's schema never evolves. Then other columns.
+    """
     key = avro_names(column.name for column in table.partition_key + table.clustering)
-    others = (column.name for column in table.static_columns + table.regular_columns)
-    return key | avro_names(others, taken=frozenset(key.values()))
+    others = table.static_columns + table.regular_columns
+    names = key | avro_names((column.name for column in others), taken=frozenset(key.values()))
+    taken, parts = set(names.values()), {}
+    for column in others:
+        for place, part in enumerate(forms.parts_of(column.type) or ()):
+            wanted = f"{column.name}_{part}"
+            name = parts[column.name, place] = avro_names([wanted], taken=frozenset(taken))[wanted]
+            taken.add(name)
+    return names, parts
 
 
 def _is_nullable(table: TableMetadata, column: ColumnMetadata, forms: TypeForms) -> bool:

@@ -7,6 +7,7 @@ from cdc_native.fold.updates cimport PlainUpdate
 
 cdef class EncodedChange:
     cdef readonly bytes partition_key, schema, key, value
+    cdef readonly int64_t empty, unreadable
     cdef readonly str op
     cdef readonly uint64_t row_sequence
     cdef readonly bint is_alone, is_of_fan_out

@@ -5,6 +5,8 @@ class EncodedChange:
     schema: bytes
     key: bytes
     value: bytes
+    empty: int
+    unreadable: int
     op: Literal["c", "u", "d", "r"]
     row_sequence: int
     is_alone: bool

@@ -20,7 +20,8 @@ cdef class EncodedChange:
 
     op, row_sequence, partition_key, schema: as in cdc_common.messages.changes.RowChange. before, after: the stored rows, and
     `static` the static row, or None. now: the seconds at which before and after are shown. is_alone: of the row that
-    stands for a partition that has only statics. It refers to nothing that may refer to it.
+    stands for a partition that has only statics. It refers to nothing that may refer to it. empty, unreadable: as in
+    cdc_common.messages.envelope.EncodedMessage.
 
     is_of_fan_out: of a row that something else has changed, `event_source`; then `after` has the statics `static_after`.
     """

@@ -45,6 +45,7 @@ cdef bint write_key(Writer* w, Plan plan, bytes partition_key, const Row* row) n
 cdef class MessageWriter:
     cdef Writer key, value, empty, unreadable
     cdef int64_t empty_count, unreadable_count
+    cdef readonly int64_t after_empty, after_unreadable  # of these, in `after`
     cdef Likeness compare(self, Plan plan, const Row* left, int64_t left_now, const Row* right, int64_t right_now) noexcept
     cdef Likeness _compare_columns(
         self, Plan plan, const Field* field, const Row* left, int64_t left_now, const Row* right, int64_t right_now

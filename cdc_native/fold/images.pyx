@@ -339,8 +339,11 @@ cdef class MessageWriter:
         _write_object(w, plan.value_header)
         if not self._write_image(plan, before, 0, <size_t>PyBytes_GET_SIZE(plan.key_header)):
             return False
+        self.after_empty, self.after_unreadable = -self.empty_count, -self.unreadable_count
         if not self._write_image(plan, after, 1, <size_t>PyBytes_GET_SIZE(plan.key_header)):
             return False
+        self.after_empty += self.empty_count
+        self.after_unreadable += self.unreadable_count
         self._write_source(plan, source, row_sequence)
         write_byte(w, 2)
         if before == NULL:

@@ -272,6 +272,7 @@ cdef class RowEvents:
         change.is_incomplete = event.source.is_incomplete
         if self.plan.has_messages:
             change.key, change.value = messages.take_key(), messages.take_value()
+            change.empty, change.unreadable = messages.after_empty, messages.after_unreadable
         return change
 
 

@@ -49,6 +49,7 @@ class Section(NamedTuple):
 MENU = (
     Section("", "", ("tutorial", "how-it-works", "compared-with-debezium", "library")),
     Section("Guides", "guides", ("install", "size", "monitor", "recover", "upgrade", "secure")),
+    Section("Consumers", "guides/consumers", ("jdbc", "flink", "clickhouse", "spark", "duckdb", "clients")),
     Section("Reference", "reference", ("change-events", "change-event-examples", "data-types", "configuration")),
     Section("Examples", "example-segment"),
     Section("", "example-sstable"),

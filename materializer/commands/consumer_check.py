@@ -1,6 +1,7 @@
 """`cassandra-materializer check --for CONSUMER TABLE`: the columns of a table that a consumer will not take.
 
-The rules are those that the tests of consumers have found (tests/servers/consumers, docs/guides/consumers.md).
+The rules are those that the tests of consumers have found (tests/servers/consumers, docs/guides/consumers.md); those
+of Iceberg are the limits of its types, which no sink was tried with.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _RULES: dict[Consumer, tuple[Rule, ...]] = {
         ),
         Rule("varints", "bytes", "becomes two's complement in a bytea", "varints=string", is_refused=False),
         Rule("durations", "record", _RECORD_STOPS, "durations=text"),
-        Rule("user_types", "record", _RECORD_STOPS, "user_types=json"),
+        Rule("user_types", "record", _RECORD_STOPS, "user_types=json, or columns"),
         Rule("maps", "native", "needs hstore if keys are text, and stops the task otherwise", "maps=json"),
         Rule(
             "collections",
@@ -137,18 +138,27 @@ def find_limits(
     consumer: Consumer, table: TableMetadata, forms: TypeForms, *, on_large_message: str = "stop"
 ) -> Iterator[Finding]:
     """The columns of a table in these forms that a consumer does not take, or takes with a limit."""
-    for column in table.columns:
-        if forms.fixed_of(column.name, column.type) is None:
-            for rule in _RULES[consumer]:
-                if getattr(forms, rule.kind) == rule.value and _is_of(column.type, rule.kind, forms):
-                    problem = f"{type_text(column.type)} {rule.problem}"
-                    yield Finding(column.name, problem, rule.fix, rule.is_refused)
+    for name, cql_type in _fields(table, forms):
+        for rule in _RULES[consumer]:
+            if getattr(forms, rule.kind) == rule.value and _is_of(cql_type, rule.kind, forms):
+                yield Finding(name, f"{type_text(cql_type)} {rule.problem}", rule.fix, rule.is_refused)
     if consumer in _RELATIONAL and forms.static_rows == "include" and table.static_columns:
         problem = "a partition that has only static columns is a row with a null in its key, which stops the consumer"
         yield Finding("", problem, "static_rows=leave_out")
     if consumer == "flink" and on_large_message == "without_before":
         problem = "materializer.on_large_message = without_before sends a `u` without `before`, which stops Flink's job"
         yield Finding("", problem, "on_large_message = stop or dead_letter")
+
+
+def _fields(table: TableMetadata, forms: TypeForms) -> Iterator[tuple[str, CqlType]]:
+    """The columns and their parts that are fields, without those of a decimal(p,s)."""
+    keys = {column.name for column in table.partition_key + table.clustering}
+    for column in table.columns:
+        parts = None if column.name in keys else forms.parts_of(column.type)
+        if parts is not None:
+            yield from ((f"{column.name}.{part}", of) for part, of in parts.items())
+        elif forms.fixed_of(column.name, column.type) is None:
+            yield column.name, column.type
 
 
 def _is_of(cql_type: CqlType, kind: str, forms: TypeForms) -> bool:

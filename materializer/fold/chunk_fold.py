@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -99,6 +100,7 @@ class ChunkFold(ABC):
             running_snapshots=self._snapshots.running,
             lost_hosts={str(UUID(bytes=host)): since for host, since in sorted(self._truncations.lost.items())},
             published=self._published | read_published(self._overlay),
+            null_values=Counter(),
         )
 
     @abstractmethod

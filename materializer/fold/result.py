@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,3 +41,6 @@ class ChunkResult(NamedTuple):
     published: Mapping[bytes, Published] = {}
     # The change topic to which the last row has moved with this chunk; empty if none has.
     moved_to: str = ""
+    # How many fields of `after` are null because their message cannot represent their value, by reason: `empty` or
+    # `unreadable`. It is filled as the messages are made; None: they are not counted.
+    null_values: Counter[str] | None = None

@@ -16,8 +16,10 @@ from materializer.rows.published import NO_TOPICS
 from stream_runtime.records import Message
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable, Iterator, Mapping
 
+    from cdc_common.messages.envelope import EncodedMessage
     from cdc_native.fold.changes import EncodedChange
     from materializer.output.large_messages import LargeMessages
     from materializer.records import Change
@@ -33,7 +35,7 @@ class Encoder(Protocol):
         """Whether the change has no message by the table's settings."""
         ...
 
-    def encode(self, change: RowChange, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
+    def encode(self, change: RowChange, *, without_before: bool = False) -> EncodedMessage | None:
         """Key and value in the Confluent wire format; None if the row's key cannot be represented in Avro."""
         ...
 
@@ -65,11 +67,14 @@ class ChangeWriter:
         self._large = large
 
     def messages(
-        self, changes: Iterable[Change], published: Mapping[bytes, Published] = NO_TOPICS
+        self,
+        changes: Iterable[Change],
+        published: Mapping[bytes, Published] = NO_TOPICS,
+        null_values: Counter[str] | None = None,
     ) -> Iterator[Message]:
         """A message for each change, and a tombstone after each deletion if the settings say so.
 
-        published: the change topic of each table id, as in ChunkResult.
+        published: the change topic of each table id, as in ChunkResult. null_values: ChunkResult's, to count into.
         """
         targets = self._targets_of(published)
         known: dict[tuple[bytes, int], int] = {}
@@ -77,6 +82,7 @@ class ChangeWriter:
         for change in changes:
             target = targets[change.schema]
             if not isinstance(change, RowChange):  # its message lacks only the time at which it is made
+                _count(null_values, change)
                 yield self._encoded(change, change.value + made, target)
                 if self._tombstones and change.op == "d":
                     yield Message(target.topic, change.partition(target.partitions), change.key, None)
@@ -93,11 +99,11 @@ class ChangeWriter:
             if encoded is None:
                 _log_skipped(change, target)
                 continue
-            key, value = encoded
-            message = Message(target.topic, partition, key, value)
+            _count(null_values, encoded)
+            message = Message(target.topic, partition, encoded.key, encoded.value)
             yield message if self._large.fits(message) else self._replace(message, change, target)
             if self._tombstones and change.op == "d":
-                yield Message(target.topic, partition, key, None)
+                yield Message(target.topic, partition, encoded.key, None)
 
     def _targets_of(self, published: Mapping[bytes, Published]) -> Mapping[bytes, Target]:
         """The targets, with the topics that the state names."""
@@ -117,9 +123,14 @@ class ChangeWriter:
         def shorter() -> bytes:
             encoded = _encode(change, target, without_before=True)
             assert encoded is not None  # its key can be represented
-            return encoded[1]
+            return encoded.value
 
         return self._large.replace(message, change, shorter)
+
+
+def _count(null_values: Counter[str] | None, message: EncodedMessage | EncodedChange) -> None:
+    if null_values is not None and (message.empty or message.unreadable):
+        null_values.update(empty=message.empty, unreadable=message.unreadable)
 
 
 def _log_skipped(change: RowChange, target: Target) -> None:
@@ -134,7 +145,7 @@ def _log_skipped(change: RowChange, target: Target) -> None:
     )
 
 
-def _encode(change: RowChange, target: Target, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
+def _encode(change: RowChange, target: Target, *, without_before: bool = False) -> EncodedMessage | None:
     try:
         return target.encoder.encode(change, without_before=without_before)
     except MessageError as error:

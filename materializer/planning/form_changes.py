@@ -50,13 +50,39 @@ def changed_forms(newest: AvroSchemas, key: dict[str, Any], value: dict[str, Any
         old = former.get(name)
         if old is None or old.get("cqlType") != field.get("cqlType"):
             continue  # another column, or another type: the registry and misread_topics judge that
-        if _form(old["type"]) != _form(field["type"]):
+        if _form(old["type"]) != _form(field["type"]) and old.get("cqlColumn") == field.get("cqlColumn"):
             yield f"{field.get('cqlName', name)} was {_words(old['type'])}, and would be {_words(field['type'])}"
+    yield from _changed_parts(former, present)
     statics = former.keys() & {names for names, field in present.items() if field.get("static")}
     nullable, was_nullable = (any(map(_is_nullable, schema["fields"])) for schema in (newest.key, key))
     if statics and nullable != was_nullable:
         words = ("include", "leave_out") if was_nullable else ("leave_out", "include")
         yield f"static_rows was {words[0]}, and would be {words[1]}"
+
+
+def _changed_parts(former: dict[str, Field], present: dict[str, Field]) -> Iterator[str]:
+    """The columns that are one field on one side, and a field for each of their parts on the other."""
+    were, are = _split_columns(former), _split_columns(present)
+    for column in sorted(were.keys() & are.keys()):
+        if were[column] != are[column]:
+            words = ("one field", "columns") if are[column] else ("columns", "one field")
+            yield f"{column} was {words[0]}, and would be {words[1]}"
+    for name in sorted(former.keys() & present.keys()):
+        one, other = former[name], present[name]
+        if one.get("cqlColumn") != other.get("cqlColumn"):
+            yield f"field {name} was {_meaning(one)}, and would be {_meaning(other)}"
+
+
+def _split_columns(fields: dict[str, Field]) -> dict[str, bool]:
+    """Whether the parts of a column are fields, by the columns' CQL names."""
+    found: dict[str, bool] = {}
+    for name, field in fields.items():
+        found[field.get("cqlColumn") or field.get("cqlName") or name] = "cqlColumn" in field
+    return found
+
+
+def _meaning(field: Field) -> str:
+    return f"{'a part of ' if 'cqlColumn' in field else 'column '}{field.get('cqlColumn', field['name'])}"
 
 
 def _row_fields(envelope: dict[str, Any]) -> dict[str, Field]:

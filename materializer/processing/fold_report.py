@@ -25,6 +25,8 @@ class FoldReport(NamedTuple):
     lost_hosts: Mapping[str, int] = {}
     # How many changes of each operation.
     ops: Mapping[str, int] = {}
+    # As ChunkResult's.
+    null_values: Mapping[str, int] = {}
 
     @classmethod
     def of(cls, result: ChunkResult) -> FoldReport:
@@ -34,12 +36,15 @@ class FoldReport(NamedTuple):
             result.running_snapshots,
             result.lost_hosts,
             Counter(map(attrgetter("op"), result.changes)),
+            result.null_values or {},
         )
 
     def and_then(self, later: FoldReport) -> FoldReport:
         """Both, one after the other."""
         return later._replace(
-            dead_letters=self.dead_letters + later.dead_letters, ops=Counter(self.ops) + Counter(later.ops)
+            dead_letters=self.dead_letters + later.dead_letters,
+            ops=Counter(self.ops) + Counter(later.ops),
+            null_values=Counter(self.null_values) + Counter(later.null_values),
         )
 
 

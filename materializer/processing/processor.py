@@ -66,6 +66,10 @@ class TableProcessor(RawProcessor):
     ) -> Iterator[Message]:
         return self._changes.messages(changes, published)
 
+    def messages(self, partition: RawPartition, result: ChunkResult) -> Iterator[Message]:
+        yield from self._changes.messages(result.changes, result.published, result.null_values)
+        yield from self.dead_letter_messages(partition, result.dead_letters)
+
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._dead_letters.messages(raw_partition, letters)
 

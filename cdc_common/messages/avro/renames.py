@@ -25,7 +25,7 @@ def with_aliases(schema: dict[str, Any], earlier: Iterable[dict[str, Any]]) -> d
 
 def is_misread(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
     """Whether a field has a name that another field had: earlier messages would be read into the wrong field."""
-    if _renames_in_json(schema, earlier):
+    if _renames_in_json(schema, earlier) or _renames_of_parts(schema, earlier):
         return True
     before = _user_types(earlier)
     for name, fields in _user_types(schema).items():
@@ -43,6 +43,22 @@ def _renames_in_json(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
         for column, types in _json_fields(schema).items()
         for name, fields in types.items()
     )
+
+
+def _renames_of_parts(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether a column whose parts are fields has other names for them."""
+    present = _parts(schema)
+    return any(present.get(column, names)[: len(names)] != names for column, names in _parts(earlier).items())
+
+
+def _parts(envelope: dict[str, Any]) -> dict[str, list[str]]:
+    """The names of the parts of each column whose parts are fields, in order."""
+    found: dict[str, list[str]] = {}
+    for record in _records(envelope):
+        for field in record["fields"]:
+            if "cqlColumn" in field:
+                found.setdefault(field["cqlColumn"], []).append(field["cqlName"])
+    return found
 
 
 def _json_fields(envelope: dict[str, Any]) -> dict[str, dict[str, list[str]]]:

@@ -24,7 +24,7 @@ from cdc_common.messages.errors import MessageError
 Decimals: TypeAlias = Literal["string", "exact", "double"]
 Varints: TypeAlias = Literal["string", "bytes", "decimal"]
 Durations: TypeAlias = Literal["text", "record", "nanoseconds"]
-UserTypes: TypeAlias = Literal["json", "record"]
+UserTypes: TypeAlias = Literal["json", "record", "columns"]
 Maps: TypeAlias = Literal["json", "native"]
 Collections: TypeAlias = Literal["json", "native"]
 OutOfRange: TypeAlias = Literal["as_is", "null", "error"]
@@ -77,6 +77,16 @@ class TypeForms(NamedTuple):
             varints="string" if self.varints == "decimal" else self.varints,
         )
 
+    def parts_of(self, cql_type: CqlType) -> dict[str, CqlType] | None:
+        """The fields that a column of the type, which is of no key, is split into; None if it is one field."""
+        if self.user_types == "columns":
+            match cql_type:
+                case TupleType(types):
+                    return {f"f{place}": of for place, of in enumerate(types)}
+                case UserType():
+                    return dict(zip(cql_type.field_names, cql_type.field_types, strict=True))
+        return None
+
     def is_json(self, cql_type: CqlType) -> bool:
         """Whether a column of the type is one JSON text."""
         return any(self._is_json_part(part) for part in all_types(cql_type)) or (
@@ -86,7 +96,7 @@ class TypeForms(NamedTuple):
     def _is_json_part(self, part: CqlType) -> bool:
         match part:
             case UserType() | TupleType():
-                return self.user_types == "json"
+                return self.user_types != "record"
             case MapType():
                 return self.maps == "json"
         return False

@@ -24,3 +24,18 @@ DEBEZIUM_JDBC = JarSet(  # a sink of Kafka Connect, with what it expects of a wo
     ),
 )
 SPARK_AVRO = JarSet("spark-avro-4.0.1", ("org.apache.spark:spark-avro_2.13:4.0.1",), ("org.scala-lang:scala-library",))
+FLINK = JarSet(  # Flink SQL in one process, with the connectors that read change topics
+    "flink-2.2.0",
+    (
+        "org.apache.flink:flink-clients:2.2.0",
+        "org.apache.flink:flink-table-api-java-bridge:2.2.0",
+        "org.apache.flink:flink-table-planner-loader:2.2.0",
+        "org.apache.flink:flink-table-runtime:2.2.0",
+        "org.apache.flink:flink-connector-base:2.2.0",
+        "org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
+        "org.apache.flink:flink-sql-avro-confluent-registry:2.2.0",
+    ),
+)
+JAVA_CLIENT = JarSet(
+    "java-client-4.1.0", ("org.apache.kafka:kafka-clients:4.1.0", "org.apache.avro:avro:1.12.0")
+)  # Confluent's kafka-avro-serializer is not on Maven Central

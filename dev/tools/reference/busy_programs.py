@@ -81,7 +81,9 @@ def _busy_job() -> JobStatus:
     lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
     status = JobStatus("group", stopped, lags)
     state = StateReport(100, disk=DiskUse("here:/states", 30, 10, 900))
-    report = Report(0, 9, 9, 4, 1, 0.1, state=state, own=FoldReport(ops={"c": 3, "d": 1}))
+    report = Report(
+        0, 9, 9, 4, 1, 0.1, state=state, own=FoldReport(ops={"c": 3, "d": 1}, null_values={"unreadable": 1})
+    )
     status.count_batch([TaskResult(share, report, None)], Progress("group", 7, 9, 90.0, 0.1, 0.05, 2))
     return status
 

@@ -1,38 +1,5 @@
-"""PostgreSQL with a TCP port, and a JVM with Debezium's JDBC sink."""
+"""Consumers of other projects, and the servers that they need."""
 
-from __future__ import annotations
+from tests.support.fix_consumers import database, flink, postgresql, shared_registry, sinks
 
-import os
-from typing import TYPE_CHECKING
-
-import pytest
-
-from dev.local_stack.process.network import free_ports
-from tests.support.consumers.jdbc_sink import JdbcSinks
-from tests.support.schematizer.postgresql import REQUIRED, PostgreSQL, new_folder, programs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgreSQL]:
-    if programs() is None:
-        if os.environ.get(REQUIRED):
-            pytest.fail(f"{REQUIRED} is set, and PostgreSQL is not installed: apt-get install postgresql")
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    server = PostgreSQL(new_folder(), free_ports(1)[0]).start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="session")
-def sinks(postgresql: PostgreSQL, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JdbcSinks]:
-    with JdbcSinks(tmp_path_factory.mktemp("jdbc"), "127.0.0.1", postgresql.port) as found:
-        yield found
-
-
-@pytest.fixture(scope="session")
-def database(postgresql: PostgreSQL) -> str:
-    """The name of a database that the tests of a session share: each has tables of its own."""
-    return postgresql.new_database().partition("?")[0].rpartition("/")[2]
+__all__ = ["database", "flink", "postgresql", "shared_registry", "sinks"]

@@ -1,27 +1,30 @@
-"""ClickHouse, in the process (chdb), reads every type in the default forms. It needs `pip install chdb-core`."""
+"""ClickHouse in a process of its own (chdb) reads every type in the default forms."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
 import math
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import fastavro
 import pytest
 
 from cdc_common.messages.avro.type_forms import DEFAULT_FORMS
+from tests.support import consumers
+from tests.support.consumers import tool_chains
 from tests.support.consumers.wide_table import NAMES, envelopes, wide_messages
 
-if TYPE_CHECKING:
-    from pathlib import Path
+pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
 
-pytestmark = pytest.mark.servers
+DECLARATION = Path(consumers.__file__).parent / "declarations" / "clickhouse.sql"
+QUERY = "import chdb, sys; sys.stdout.write(str(chdb.query(sys.argv[1], 'JSONEachRow')))"
 
 
 def test_every_type_is_read(tmp_path: Path) -> None:
-    chdb = pytest.importorskip("chdb")
     messages = wide_messages(DEFAULT_FORMS)
     row = json.loads(messages[0].value_schema)["fields"][0]["type"][1]
     afters = [envelope["after"] for envelope in envelopes(messages) if envelope["after"] is not None]
@@ -29,8 +32,9 @@ def test_every_type_is_read(tmp_path: Path) -> None:
     with file.open("wb") as opened:
         fastavro.writer(opened, fastavro.parse_schema(row), afters)
     columns = ", ".join(f"hex({name}) AS {name}" if of.name == "blob" else name for name, of in NAMES.items())
-    settings = "SETTINGS output_format_json_quote_denormals = 1, session_timezone = 'UTC'"
-    found = str(chdb.query(f"SELECT id, {columns} FROM file('{file}', Avro) {settings}", "JSONEachRow"))
+    query = DECLARATION.read_text().format(columns=f"id, {columns}", file=file)
+    packages = tool_chains.packages("clickhouse", tool_chains.CLICKHOUSE)
+    found = tool_chains.run([sys.executable, "-c", QUERY, query], PYTHONPATH=str(packages))
     rows = [json.loads(line) for line in found.splitlines()]
     arrays = {name for name, value in rows[0].items() if isinstance(value, list)}
     assert len(rows) == len(afters)

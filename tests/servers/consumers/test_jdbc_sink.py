@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import pytest
 
 from cassandra_storage.formats.schema.tables import ColumnKind
 from cassandra_storage.formats.types.cql_types import parse_type
+from cassandra_storage.formats.types.marshal import UserType
 from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal
 from materializer.commands.consumer_check import find_limits
 from tests.support.consumers.jdbc_sink import JdbcSinks, SinkError
@@ -23,6 +25,7 @@ from tests.support.consumers.typed_values import (
     Typed,
     column,
     decimal,
+    duration,
     number,
     sized,
     table_of,
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-TEXT, INT = parse_type("text", KEYSPACE, {}), parse_type("int", KEYSPACE, {})
+TEXT, INT, DECIMAL, DURATION = (parse_type(name, KEYSPACE, {}) for name in ("text", "int", "decimal", "duration"))
 BY_NAME = {of.name: of for of in TYPES}
 
 
@@ -89,6 +92,14 @@ def test_a_decimal_of_one_column_is_numeric(sinks: JdbcSinks, database: str) -> 
     assert rows(sinks, database, messages, "pg_typeof(v)::text, v::text") == [("numeric", "29.97")]
 
 
+def test_texts_are_numbers_and_intervals_in_sql(sinks: JdbcSinks, database: str) -> None:
+    messages = TableMessages(table_of("texts", (column("d", DECIMAL), column("i", DURATION))), DEFAULT_FORMS)
+    row = {"d": decimal(2997, 2), "i": duration(1, 2, 3_500_000_000)}
+    sinks.run(database, messages.topic, [messages.change(number(1, 4), (), row)])
+    found = rows(sinks, database, messages, "d::numeric + 1, i::interval = '1 month 2 days 3.5 seconds'::interval")
+    assert found == [(Decimal("30.97"), True)]
+
+
 def test_out_of_range_dates_stop_the_sink_unless_they_are_null(sinks: JdbcSinks, database: str) -> None:
     of = Typed("timestamp", ((number(2**63 - 1, 8), ""),))
     as_is = TableMessages(typed_table("far", of), DEFAULT_FORMS)
@@ -136,6 +147,29 @@ def test_keys_of_every_kind_and_names_that_avro_lacks(sinks: JdbcSinks, database
     sinks.run(database, messages.topic, [*batches, second])
     found = rows(sinks, database, messages, "id, d, t::text, u::text, p, sum_grosse_xbbfb")
     assert found == [(2, "1.50", "2026-11-18 11:06:40", str(uuid), '[1,"a"]', 7)]
+
+
+def test_fields_of_user_types_are_columns(sinks: JdbcSinks, database: str) -> None:
+    """Also a field that ALTER TYPE adds in mid-stream."""
+    split = DEFAULT_FORMS._replace(user_types="columns")
+    wider = UserType("types", "address", ("street", "zip", "floor"), (TEXT, INT, INT), is_multi_cell=True)
+    pair = column("pair", parse_type("frozen<tuple<int, decimal>>", KEYSPACE, {}))
+    before = TableMessages(table_of("parts", (column("home", BY_NAME["address"].type), pair)), split)
+    after = TableMessages(table_of("parts", (column("home", wider), pair)), split, before)
+    street, floor = ((number(place, 2), value) for place, value in ((0, b"Elm 1"), (2, number(3, 4))))
+    first = [
+        before.change(number(1, 4), (), {"home": (street,), "pair": sized(number(1, 4), decimal(150, 2))}),
+        before.change(number(2, 4), (), {"home": (street,)}),
+    ]
+    second = [after.change(number(1, 4), (), {"home": (street, floor)}), after.change(number(2, 4), (), {})]
+    found = "id, home_street, home_zip, home_floor, pair_f0, pair_f1"
+    sinks.run(database, before.topic, first)
+    assert rows(sinks, database, before, found.replace(" home_floor,", "")) == [
+        (1, "Elm 1", None, 1, "1.50"),
+        (2, "Elm 1", None, None, None),
+    ]
+    sinks.run(database, before.topic, second)
+    assert rows(sinks, database, after, found) == [(1, "Elm 1", None, 3, None, None), (2, None, None, None, None, None)]
 
 
 def test_an_alter_in_mid_stream_adds_the_column(sinks: JdbcSinks, database: str) -> None:

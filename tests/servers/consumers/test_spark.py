@@ -9,15 +9,17 @@ from uuid import UUID
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.functions import col, substring, unix_millis
+from pyspark.sql.functions import col, from_json, unix_millis
 from pyspark.sql.types import TimestampType
 
 from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, TypeForms
 from dev.local_stack.java.jars import install
 from dev.local_stack.java.peer_jars import SPARK_AVRO
 from dev.local_stack.java.runtime import find_java
-from tests.support.consumers.wide_table import envelopes, wide_messages
+from tests.support.consumers.declarations.spark_changes import read_changes
+from tests.support.consumers.sql_types import SPARK_TYPES
+from tests.support.consumers.typed_topic import row_fields
+from tests.support.consumers.wide_table import NAMES, envelopes, wide_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +47,9 @@ def test_every_type_is_read(spark: SparkSession, forms: TypeForms) -> None:
     messages = [message for message in wide_messages(forms) if message.value is not None]
     rows = [(at, bytearray(message.value or b"")) for at, message in enumerate(messages)]
     frame = spark.createDataFrame(rows, "at int, value binary")
-    value = from_avro(substring(col("value"), 6, 2**30), messages[0].value_schema)
-    read = frame.select("at", value.alias("v")).cache()
+    read = read_changes(frame, messages[0].value_schema).select("at", col("change").alias("v")).cache()
+    shown = {field.name: field.dataType.simpleString() for field in read.select("v.after.*").schema}
+    assert shown == {field["name"]: SPARK_TYPES.of(field["type"]) for field in row_fields(messages[0].value_schema)}
     expected = envelopes(messages)
     assert [envelope.op for envelope in read.orderBy("at").select("v.op").collect()] == [
         envelope["op"] for envelope in expected
@@ -55,6 +58,10 @@ def test_every_type_is_read(spark: SparkSession, forms: TypeForms) -> None:
         found = read.where(f"v.{which} is not null").orderBy("at").select(*columns(read, which)).collect()
         wanted = [envelope[which] for envelope in expected if envelope[which] is not None]
         assert [plain(row) for row in found] == [plain(row) for row in wanted]
+    if forms == DEFAULT_FORMS:
+        of_type = next(name for name, of in NAMES.items() if of.name == "frozen<address>")
+        json = read.where("at = 0").select(from_json(col(f"v.after.{of_type}"), "street string, zip int").alias("json"))
+        assert plain(json.collect()[0]["json"]) == {"street": "Elm 1", "zip": 7}
 
 
 def columns(frame: DataFrame, which: str) -> list[Column]:

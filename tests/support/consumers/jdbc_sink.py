@@ -21,16 +21,13 @@ if TYPE_CHECKING:
     from tests.support.consumers.messages import Encoded
 
 _SOURCE = Path(__file__).with_name("JdbcSinkRun.java")
-SETTINGS = {
-    "name": "sink",
-    "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
-    "insert.mode": "upsert",
-    "delete.enabled": "true",
-    "primary.key.mode": "record_key",
-    "schema.evolution": "basic",
-    "collection.name.format": "${topic}",
-}
-"""Return the settings of docs/guides/consumers.md, without the addresses."""
+DECLARATION = Path(__file__).parent / "declarations" / "jdbc.properties"
+"""The file that docs/guides/consumers/jdbc.md shows."""
+
+
+def settings() -> dict[str, str]:
+    lines = (line.partition("=") for line in DECLARATION.read_text().splitlines())
+    return {"name": "sink", **{name: value for name, _, value in lines}}
 
 
 class SinkError(Exception):
@@ -55,26 +52,30 @@ class JdbcSinks:
     ) -> None:
         self._gateway.shutdown()
 
-    def run(self, database: str, topic: str, batches: Iterable[list[Encoded]]) -> None:
-        """Write a topic's messages into the table of its name, batch by batch. SinkError if the task fails."""
+    def run(self, database: str, topic: str, batches: Iterable[list[Encoded]]) -> float:
+        """Write a topic's messages into the table of its name, batch by batch. SinkError if the task fails.
+
+        Returns how many seconds the sink took.
+        """
         sink = self._gateway.jvm.JdbcSinkRun()
         address = {
             "connection.url": f"jdbc:postgresql://{self._host}:{self._port}/{database}",
             "connection.username": "test",
             "connection.password": "test",
         }
-        offset = 0
+        offset, nanoseconds = 0, 0
         try:
-            sink.start({**SETTINGS, **address, "topics": topic}, topic)
+            sink.start({**settings(), **address, "topics": topic}, topic)
             for batch in batches:
                 for message in batch:
                     sink.add(topic, offset, message.key_schema, message.key, message.value_schema, message.value)
                     offset += 1
-                sink.put()
+                nanoseconds += sink.put()
         except Py4JJavaError as error:
-            raise SinkError(_cause(error.java_exception)) from None
+            raise SinkError(causes(error.java_exception)) from None
         finally:
             sink.stop()
+        return nanoseconds / 1e9
 
     def rows(self, database: str, statement: str) -> list[tuple[Any, ...]]:
         address = f"postgresql://test@{self._host}:{self._port}/{database}"
@@ -82,7 +83,7 @@ class JdbcSinks:
             return connection.execute(statement.encode()).fetchall()
 
 
-def _cause(thrown: Any) -> str:  # noqa: ANN401 - py4j's handle
+def causes(thrown: Any) -> str:  # noqa: ANN401 - py4j's handle
     """The messages of an exception and of what caused it, the innermost first."""
     found: list[str] = []
     while thrown is not None and len(found) < 10:

@@ -55,5 +55,5 @@ class TableMessages:
             return []
         message = self._encoder.encode(change, WRITTEN_US // 1000)
         assert message is not None
-        found = [Encoded(self.key_schema, message[0], self.value_schema, message[1])]
+        found = [Encoded(self.key_schema, message.key, self.value_schema, message.value)]
         return [*found, found[0]._replace(value=None)] if after is None else found

@@ -178,7 +178,7 @@ def make_changes() -> list[Vector]:
     for name, change in changes():
         message = encoder.encode(change, WRITTEN_US // 1000)
         assert message is not None
-        for part, data in zip(("key", "value"), message, strict=True):
+        for part, data in zip(("key", "value"), message[:2], strict=True):
             schema = schemas[f"{part} schema"]
             found.append(Vector(f"{part} of {name}", data, _decoded(data, schema, schema)))
     return found

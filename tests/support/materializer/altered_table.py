@@ -31,7 +31,7 @@ def without_b(dropped: int) -> TableMetadata:
 
 
 def row(number: int, p: int, c: int, *, is_insert: bool = True, **columns: str) -> RawRecord:
-    cells = {name: Cell(BASE_US + number, value.encode()) for name, value in columns.items()}
+    cells = {name: Cell(BASE_US + number, value.encode("utf-8", "surrogateescape")) for name, value in columns.items()}
     liveness = LivenessInfo(BASE_US + number) if is_insert else NO_LIVENESS
     return record(p, "row", Row((int_bytes(c),), cells, liveness))
 

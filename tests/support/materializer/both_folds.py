@@ -94,7 +94,7 @@ def check_messages(result: ChunkResult, encoders: dict[bytes, ChangeEncoder]) ->
     for change in result.changes:
         if hasattr(change, "row_change"):
             row_change = change.row_change()
-            message = change.key, change.value + encode_long(TS_MS)
+            message = change.key, change.value + encode_long(TS_MS), change.empty, change.unreadable
             check_equal(message, encoders[row_change.schema].encode(row_change, TS_MS))
             check_equal((change.op, change.row_sequence), (row_change.op, row_change.row_sequence))
 

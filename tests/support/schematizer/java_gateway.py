@@ -14,8 +14,10 @@ from dev.local_stack.java.runtime import find_java
 JARS = Path(pyspark.__file__).parent / "jars"
 
 
-def java_gateway(class_path: str) -> JavaGateway:
-    """`shutdown` ends its JVM. Exceptions are py4j's: PySpark, once it has had a session in this process, would ask the
+def java_gateway(class_path: str, *options: str) -> JavaGateway:
+    """options: more of the JVM's options.
+
+    `shutdown` ends its JVM. Exceptions are py4j's: PySpark, once it has had a session in this process, would ask the
     session's JVM about them.
     """
     py4j.java_gateway.get_return_value = py4j.protocol.get_return_value
@@ -24,7 +26,12 @@ def java_gateway(class_path: str) -> JavaGateway:
         jarpath=str(py4j_jar),
         classpath=class_path,
         java_path=str(find_java(17).executable),
-        javaopts=["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"],
+        javaopts=[
+            "-Xmx256m",
+            "-XX:TieredStopAtLevel=1",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+            *options,
+        ],
         die_on_exit=True,
         enable_auth=True,
     )

@@ -51,7 +51,7 @@ def message(op: Op, before: RowImage | None, after: RowImage | None) -> bytes:
         RowChange(bytes(4), (), op, before, after, 41, source)
     )
     assert found is not None
-    return found[1]
+    return found.value
 
 
 def read(value: bytes) -> Any:  # noqa: ANN401 - what Avro holds

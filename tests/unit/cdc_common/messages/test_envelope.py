@@ -65,7 +65,7 @@ def encode(table: TableMetadata, change: RowChange) -> tuple[Any, Any]:
 def message(encoder: ChangeEncoder, change: RowChange, ts_ms: int | None = None) -> tuple[bytes, bytes]:
     encoded = encoder.encode(change, ts_ms)
     assert encoded is not None
-    return encoded
+    return encoded.key, encoded.value
 
 
 def read(schema: Any, message: bytes) -> Any:  # noqa: ANN401  any value

@@ -65,6 +65,14 @@ def test_a_decimal_of_its_own_is_taken() -> None:
     assert list(find_limits("jdbc", table, EXACT._replace(fixed=(("v", FixedDecimal(10, 2)),)))) == []
 
 
+def test_the_parts_of_a_column_are_looked_at_one_by_one() -> None:
+    table = table_of("t", (column("v", parse_type("frozen<tuple<int, decimal>>", KEYSPACE, {})),))
+    split = DEFAULT_FORMS._replace(user_types="columns")
+    assert list(find_limits("jdbc", table, split)) == []
+    [found] = find_limits("jdbc", table, split._replace(decimals="exact"))
+    assert (found.column, found.fix) == ("v.f1", "decimals=string, or decimal(p,s) for the column")
+
+
 def test_static_rows_stop_relational_consumers_alone() -> None:
     included = DEFAULT_FORMS._replace(static_rows="include")
     stopped = {
@@ -96,7 +104,7 @@ def test_the_command_says_what_is_not_taken(
     command = ["check", "--for", "jdbc", "types.every", "--config", str(file)]
     found = CliRunner().invoke(main, command)
     assert found.exit_code == status, found.output
-    assert ("a record stops the sink's task. Helps: user_types=json." in found.output) == bool(status)
+    assert ("a record stops the sink's task. Helps: user_types=json, or columns." in found.output) == bool(status)
     assert found.output.splitlines()[-1].startswith("jdbc takes " + ("not all" if status else "all"))
 
 

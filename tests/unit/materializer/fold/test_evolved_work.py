@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
+import pytest
 from fastavro import parse_schema, schemaless_reader
 
 from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, TypeForms
 from cdc_common.messages.tables import message_key, to_json
+from materializer.fold.chunk_fold import ChunkFold
 from materializer.planning.change_topics import ChangeTopics
 from materializer.planning.plan import TableSchema, TopicPlan
+from materializer.processing.fold_report import fold_part
 from materializer.processing.processor import table_catalog
+from materializer.records import RawPartition
 from materializer.settings import Settings
 from materializer.worker.batch_plan import BatchPlan
+from stream_runtime.exactly_once.report import NOTHING_DONE
 from tests.support.materializer.altered_table import HEARTBEAT, heartbeats_named, of_table, row, static, without_b
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from materializer.records import RawRecord
 
 RAW, TOPIC = "cdc.raw.shop.orders", "cdc.shop.orders"
+PARTITION = RawPartition(RAW, 0)
 
 
 class Published(NamedTuple):
@@ -46,6 +53,7 @@ class Job:
         self._registry = MemoryRegistry()
         self._change_topics = ChangeTopics("cdc", self._registry, lambda _topic: 1)
         self._state = MemoryState()
+        self.report = NOTHING_DONE
 
     def batch(self, *records: RawRecord) -> list[Published]:
         keys = [message_key(table) for table in self.tables]
@@ -59,9 +67,11 @@ class Job:
         processor = plan.processor(RAW)
         result = processor.fold(self._state, heartbeats_named(records, table_catalog(schemas)))
         self._state.apply(result.writes)
+        messages = list(processor.messages(PARTITION, result))
+        self.report = processor.add_to(NOTHING_DONE, 0, len(records), result)
         return [
             self._published(message.topic, message.key, message.value)
-            for message in processor.change_messages(result.changes, result.published)
+            for message in messages
             if message.value is not None
         ]
 
@@ -87,6 +97,20 @@ def test_a_dropped_column_is_emitted_under_the_schema_that_has_it() -> None:
     assert change == Published(TOPIC, key, "u", {**key, "a": "a", "b": "b"}, {**key, "a": "a"})
     [change] = job.batch(row(9, 1, 1, a="z"))
     assert change.after == {**key, "a": "z"}
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_values_that_a_message_lacks_are_counted(monkeypatch: pytest.MonkeyPatch, *, is_native: bool) -> None:
+    """Those of `after`: a later change of the row counts them again only if they are still there."""
+    monkeypatch.setattr(ChunkFold, "_may_be_native", is_native)
+    job, no_text = Job(), "\udcff"
+    [change] = job.batch(row(1, 1, 1, a=no_text, b=no_text))
+    assert (change.op, change.after) == ("c", {"k": 1, "c": 1})
+    assert fold_part(job.report).null_values == Counter(unreadable=2)
+    job.batch(row(2, 1, 1, a="a", b=no_text))
+    assert fold_part(job.report).null_values == Counter(unreadable=1)
+    job.batch(row(3, 1, 1, b="b"))
+    assert fold_part(job.report).null_values == Counter()
 
 
 def test_a_driver_that_restarts_finds_the_schema_of_the_rows() -> None:

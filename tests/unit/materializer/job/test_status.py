@@ -64,7 +64,7 @@ def status(monkeypatch: pytest.MonkeyPatch) -> JobStatus:
     lags: Any = FixedLags()
     made = JobStatus("the-group", stopped, lags)
     made.set_shares([A, B, C, D])
-    own = FoldReport(2, ["a-host"], lost_hosts={"b-host": 1}, ops={"c": 3, "d": 1})
+    own = FoldReport(2, ["a-host"], lost_hosts={"b-host": 1}, ops={"c": 3, "d": 1}, null_values={"unreadable": 2})
     report = Report(0, 9, 9, 4, 1, 0.1, commit_seconds=0.05, state=StateReport(versions=1), own=own)
     made.count_batch([TaskResult(D, report, None)])
     return made
@@ -207,6 +207,7 @@ def test_metrics(status: JobStatus) -> None:
         'cdc_materializer_table_commit_seconds_total{topic="cdc.raw.shop.orders"} 0.05',
         'cdc_materializer_table_changes_total{op="c",topic="cdc.raw.shop.orders"} 3.0',
         'cdc_materializer_table_changes_total{op="d",topic="cdc.raw.shop.orders"} 1.0',
+        'cdc_materializer_table_null_values_total{reason="unreadable",topic="cdc.raw.shop.orders"} 2.0',
         f"cdc_materializer_retention_seconds_left{{{where % 0}}} 108000.0",
         f"cdc_materializer_retention_seconds_left{{{where % 2}}} 0.0",
     ):

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from structlog.testing import capture_logs
 
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.changes import RowChange, Source
+from cdc_common.messages.envelope import EncodedMessage
 from cdc_common.settings import KafkaSettings
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
@@ -20,8 +23,9 @@ class FakeEncoder:
     def leaves_out(self, change: RowChange) -> bool:
         return change.clustering is None
 
-    def encode(self, change: RowChange, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
-        return None if change.partition_key == b"odd" else (b"key", b"short" if without_before else b"value")
+    def encode(self, change: RowChange, *, without_before: bool = False) -> EncodedMessage | None:
+        value = b"short" if without_before else b"value"
+        return None if change.partition_key == b"odd" else EncodedMessage(b"key", value, unreadable=2)
 
 
 def test_a_change_whose_key_has_no_form_is_left_out_and_said() -> None:
@@ -33,6 +37,13 @@ def test_a_change_whose_key_has_no_form_is_left_out_and_said() -> None:
     (line,) = logs
     assert (line["code"], line["file"], line["position"]) == ("CDC-067", "CommitLog-7-1.log", 5)
     assert "odd" not in str(line)
+
+
+def test_values_that_a_message_cannot_represent_are_counted() -> None:
+    large = LargeMessages("stop", 1000, DeadLetterWriter(KafkaSettings(), "cdc.raw.shop.orders"))
+    writer, counts = ChangeWriter({b"": Target("t", 1, FakeEncoder())}, tombstones=True, large=large), Counter[str]()
+    list(writer.messages([CHANGE, CHANGE], null_values=counts))
+    assert counts == Counter(unreadable=4)
 
 
 def test_a_message_that_the_producers_queue_never_takes_is_too_large_whatever_the_topic_allows() -> None:

@@ -59,6 +59,14 @@ CHANGES: list[tuple[CqlType, TypeForms, TypeForms, str]] = [
         "x was array of bytes, and would be array of string",
     ),
     (PLACE, EXACT, STRING, "x was record, and would be string"),
+    (PLACE, STRING, STRING._replace(user_types="columns"), "x was one field, and would be columns"),
+    (PLACE, STRING._replace(user_types="columns"), STRING, "x was columns, and would be one field"),
+    (
+        UserType("ks", "worth", ("total",), (NativeType("decimal"),), is_multi_cell=True),
+        STRING._replace(user_types="columns"),
+        STRING._replace(user_types="columns", decimals="double"),
+        "x.total was string, and would be double",
+    ),
 ]
 
 
@@ -110,3 +118,13 @@ def test_a_field_of_a_json_column_that_is_renamed_needs_another_topic_and_one_th
     first = place("street", "zip")
     assert topics(MemoryRegistry(), STRING, first, place("street", "zip", "city")) == ["cdc.shop.orders"] * 2
     assert topics(MemoryRegistry(), STRING, first, place("road", "zip")) == ["cdc.shop.orders", "cdc.shop.orders-v2"]
+
+
+def test_a_column_that_takes_the_field_of_a_part_is_refused() -> None:
+    registry, split = MemoryRegistry(), STRING._replace(user_types="columns")
+    table = with_column(PLACE)
+    assert topics(registry, split, table) == ["cdc.shop.orders"]
+    wider = replace(table, regular_columns=(*table.regular_columns, column("x_zip", TEXT, ColumnKind.REGULAR)))
+    with pytest.raises(CdcError) as error:
+        topics(registry, split, table, wider)
+    assert "field x_zip was a part of x, and would be column x_zip" in error.value.problem
