@@ -86,7 +86,7 @@ class S3Location(NamedTuple):
         return S3FileSystem(force_virtual_addressing=self.endpoint is not None and not self.path_style, **options)
 
     def catalog_properties(self) -> dict[str, str]:
-        """What PyIceberg must know of the store."""
+        """Return the properties with which PyIceberg reaches the store."""
         found = {"s3.region": self.region, "s3.endpoint": self.endpoint}
         return {name: value for name, value in found.items() if value is not None}
 

@@ -56,7 +56,7 @@ class Store(Protocol):
         ...
 
     def catalog_properties(self) -> dict[str, str]:
-        """What an Iceberg catalog's client must know to read the files."""
+        """The properties with which the client of an Iceberg catalog reads the files."""
         ...
 
 
