@@ -32,7 +32,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3Server]:
-    with S3Server() as running:
+    with S3Server(has_conditions=True) as running:
         yield running
 
 
