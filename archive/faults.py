@@ -27,7 +27,7 @@ def location_refused(location: str, problem: str) -> CdcError:
         Code.ARCHIVE_LOCATION,
         f"The archive's location {location} cannot be used: {problem}.",
         "Give archive.location a folder that all workers reach and may write, on a file system with hard links and "
-        "free space.",
+        "free space, or s3://bucket/folder with credentials that may list, read, write and delete below it.",
     )
 
 

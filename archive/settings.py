@@ -42,7 +42,11 @@ class ArchiveSettings(JobSettings):
         default=[], description="Topics that are left out, written in the same way."
     )
     location: Annotated[
-        str, Field(description="Folder of the files and tables, which all workers reach and no other group has.")
+        str,
+        Field(
+            description="Folder of the files and tables, which all workers reach and no other group has, or "
+            "s3://bucket/folder. Options of S3 follow a `?`: region, scheme, endpoint_override, path_style."
+        ),
     ] = "/var/lib/cassandra-archive/lake"
     spool_directory: Annotated[
         Path, Field(description="Folder of each worker for rows that wait for the end of their cut.")

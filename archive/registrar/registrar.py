@@ -120,6 +120,7 @@ def _after(known: Mapping[int, int], new: Iterable[_Waiting]) -> dict[int, int]:
     return found
 
 
-def open_catalog(settings: ArchiveSettings) -> Catalog:
+def open_catalog(settings: ArchiveSettings, store: Store) -> Catalog:
     """The catalog of the settings. PyIceberg adds its own settings for the catalog's name."""
-    return load_catalog(settings.catalog_name, type=settings.catalog_type, uri=settings.catalog_uri)
+    properties = {"type": settings.catalog_type, "uri": settings.catalog_uri, **store.catalog_properties()}
+    return load_catalog(settings.catalog_name, **properties)

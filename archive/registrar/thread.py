@@ -55,8 +55,8 @@ class RegistrarThread:
     def run_once(self) -> None:
         """Commit the events that are new. CdcError of Kafka, or any exception of the catalog."""
         if self.registrar is None:
-            catalog, store = open_catalog(self._settings), open_store(self._settings.location)
-            self.registrar = Registrar(catalog, store, self._ledger.topic_id())
+            store = open_store(self._settings.location)
+            self.registrar = Registrar(open_catalog(self._settings, store), store, self._ledger.topic_id())
         with driver_errors("read the file events"):
             self.registrar.take(self._ledger.read(self.registrar.next))
         self.registrar.commit()

@@ -74,6 +74,9 @@ class LocalStore:
         if not is_new or is_new_again:
             raise location_refused(str(self._root), "it stores a file twice under one name")
 
+    def catalog_properties(self) -> dict[str, str]:
+        return {}
+
     def _link_new(self, path: str, write: Callable[[Path], object]) -> bool:
         target = self._root / path
         if target.exists():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from archive.faults import location_refused
 from archive.stores.local import LocalStore
+from archive.stores.s3 import S3Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,11 +55,17 @@ class Store(Protocol):
         """Check at the start that files can be stored only once."""
         ...
 
+    def catalog_properties(self) -> dict[str, str]:
+        """The properties with which the client of an Iceberg catalog reads the files."""
+        ...
+
 
 def open_store(location: str) -> Store:
     """The store of a location. CdcError for one that cannot be used."""
     if location.startswith("file://"):
         return LocalStore(location.removeprefix("file://"))
+    if location.startswith("s3://"):
+        return S3Store(location)
     if "://" in location:
-        raise location_refused(location, "only folders are supported: a local one, or one that all workers share")
+        raise location_refused(location, "only folders and s3://bucket/folder are supported")
     return LocalStore(location)

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dev.local_stack.java.ivy import Ivy
-from dev.local_stack.java.jars import ECJ, FLINK_REGISTRY, KAFKA, KAFKA_TOOLS, S3PROXY, Jar, JarSet
+from dev.local_stack.java.jars import (
+    ECJ,
+    FLINK_REGISTRY,
+    KAFKA,
+    KAFKA_TOOLS,
+    S3PROXY,
+    S3PROXY_WITH_CONDITIONS,
+    Jar,
+    JarSet,
+)
 from dev.local_stack.java.peer_jars import (
     APICURIO,
     DEBEZIUM,
@@ -30,7 +39,15 @@ from dev.local_stack.servers.cassandra_versions import VERSIONS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SERVERS = (KAFKA, S3PROXY, KAFKA_TOOLS, ECJ, FLINK_REGISTRY, *(version.jars for version in VERSIONS.values()))
+SERVERS = (
+    KAFKA,
+    S3PROXY,
+    S3PROXY_WITH_CONDITIONS,
+    KAFKA_TOOLS,
+    ECJ,
+    FLINK_REGISTRY,
+    *(version.jars for version in VERSIONS.values()),
+)
 SETS = list(dict.fromkeys([*SERVERS, APICURIO, DEBEZIUM, DEBEZIUM_JDBC, FLINK, JAVA_CLIENT, SPARK_AVRO, SPARK_KAFKA]))
 PATTERN = "[organisation]/[artifact]/[revision]/([classifier])/jar.[ext]"  # a folder for each part of a coordinate
 

@@ -96,6 +96,7 @@ class JarSet:
 
 KAFKA = JarSet("kafka-4.1.0", ("org.apache.kafka:kafka_2.13:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"))
 S3PROXY = JarSet("s3proxy-2.6.0", ("org.gaul:s3proxy:2.6.0",))
+S3PROXY_WITH_CONDITIONS = JarSet("s3proxy-3.1.0", ("org.gaul:s3proxy:3.1.0",))
 KAFKA_TOOLS = JarSet(  # kafka-consumer-groups and the like
     "kafka-tools-4.1.0",
     ("org.apache.kafka:kafka-tools:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"),

@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
-from dev.local_stack.java.jars import S3PROXY, class_path, install
+from dev.local_stack.java.jars import S3PROXY, S3PROXY_WITH_CONDITIONS, class_path, install
 from dev.local_stack.java.runtime import find_java
 from dev.local_stack.process.lifecycle import FolderServer
 from dev.local_stack.process.network import LOCALHOST, free_ports
@@ -43,13 +43,17 @@ LOGBACK = """<configuration>
 class S3Server(FolderServer):
     """It checks signatures, and has one bucket, BUCKET; port and data stay when it is stopped or killed.
 
-    With `read_only` set before a start it refuses to write.
+    With `read_only` set before a start it refuses to write. With `has_conditions` it knows If-None-Match, and lists
+    files that are not whole yet under other names.
     """
 
     start_seconds = 60.0
 
-    def __init__(self, *, folder: Path | None = None, report: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, *, folder: Path | None = None, report: Callable[[str], None] = print, has_conditions: bool = False
+    ) -> None:
         super().__init__("s3", folder, report)
+        self._jars = S3PROXY_WITH_CONDITIONS if has_conditions else S3PROXY
         self.read_only = False
         (self.port,) = free_ports(1)
 
@@ -64,14 +68,14 @@ class S3Server(FolderServer):
 
     def launch(self) -> ChildProcess:
         """Install what is missing, and start the process. Raises CdcError."""
-        install(S3PROXY, self.report)
+        install(self._jars, self.report)
         self.data.mkdir(parents=True, exist_ok=True)
         settings, logging = self._write_settings()
         command = [
             str(find_java(JAVA, self.report).executable),
             *(f"-Xmx{HEAP_MIB}m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1"),
             f"-Dlogback.configurationFile={logging}",
-            *("-cp", class_path(S3PROXY), "org.gaul.s3proxy.Main", "--properties", str(settings)),
+            *("-cp", class_path(self._jars), "org.gaul.s3proxy.Main", "--properties", str(settings)),
         ]
         return ChildProcess("s3", command, log=self.log, cwd=self.folder.path)
 

@@ -43,6 +43,10 @@ class ArchiveSetup(NamedTuple):
     registry: str
     prefix: str
     folder: str
+    # The archive's location; empty: the lake's folder.
+    location: str = ""
+    # The folder in which the files of another location are; empty: the lake is in `folder`.
+    files: str = ""
 
     @property
     def topic(self) -> str:
@@ -54,13 +58,13 @@ class ArchiveSetup(NamedTuple):
 
     @property
     def lake(self) -> Path:
-        return Path(self.folder, "lake")
+        return Path(self.files or Path(self.folder, "lake"))
 
     def settings(self, **archive: Any) -> Settings:  # noqa: ANN401 - settings
         own = {
             "group_id": self.prefix,
             "topics": [self.topic],
-            "location": str(self.lake),
+            "location": self.location or str(self.lake),
             "spool_directory": Path(self.folder, "spool"),
             "events_topic": f"{self.prefix}.files",
             "cut_rows": 60,
@@ -112,7 +116,7 @@ class ArchiveSetup(NamedTuple):
     def check(self, count: int) -> None:
         """All messages, by a plain reader of the topic, are rows, once each; and the ledger fits the files."""
         events = self.events()
-        found = LedgerCheck(open_store(str(self.lake)), read_rows=True).check(events)
+        found = LedgerCheck(open_store(self.location or str(self.lake)), read_rows=True).check(events)
         assert found.problems == []
         paths = {str(path.relative_to(self.lake)) for path in self.lake.rglob("*.parquet")}
         assert paths == {file.planned.path for event in events for file in event.files}

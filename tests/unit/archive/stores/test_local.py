@@ -55,4 +55,4 @@ def test_refusals(tmp_path: Path) -> None:
         LocalStore(str(tmp_path / "file")).put_new_bytes("a", b"")
     assert raised.value.code is Code.ARCHIVE_LOCATION
     with pytest.raises(CdcError, match="only folders"):
-        open_store("s3://bucket/lake")
+        open_store("gs://bucket/lake")
