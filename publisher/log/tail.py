@@ -86,6 +86,11 @@ class SegmentTail:
             self._durable = index.offset
             self._passed_since = None
 
+    def extend_as(self, other: SegmentTail) -> None:
+        """Take how far another tail of the segment knows it to be durable."""
+        self.is_completed, self._may_have_torn_end = other.is_completed, other._may_have_torn_end
+        self._durable = other._durable
+
     def is_abandoned(self) -> bool:
         """A later segment is active, and Cassandra has released this one without completing it: the node flushed it and
         then crashed. This must be so for ABANDONED_SECONDS, as the segment is then read and deleted.
@@ -239,13 +244,21 @@ class SegmentTails:
         return 0 if tail is None else tail.position
 
     def open_again(self, segment: int, start: int) -> SegmentTail | None:
-        """A new tail over a segment from a position on; None if the segment is gone."""
+        """A new tail over what has been read of a segment from a position on; None if the segment is gone.
+
+        The index of a segment that grows may say less at this moment: Cassandra truncates it, then writes it again.
+        """
         file = next((candidate for candidate in self._files() if candidate.id == segment), None)
-        index = None if file is None else read_index(file)
-        if file is None or index is None:
+        if file is None:
             return None
         again = SegmentTail(file, start, self._codecs, self._max_segment_size)
-        again.extend(index, file.path.stat().st_size)
+        known = self._tails.get(segment)
+        if known is not None:
+            again.extend_as(known)
+        elif (index := read_index(file)) is not None:
+            again.extend(index, file.path.stat().st_size)
+        else:
+            return None
         return again
 
     def unacknowledged_bytes(self) -> int:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.files.segments import WINDOW, remove_orphaned_indexes
 from cassandra_storage.formats.commitlog.descriptor import index_file_name
+from cassandra_storage.formats.commitlog.segment import CommitLogPosition
 from cdc_common.errors.codes import CdcError, Code
 from publisher.inflight import PendingPosition
 from publisher.log import cdc_raw, tail
@@ -387,6 +388,27 @@ def test_a_window_may_end_anywhere_in_the_head_of_an_entry_larger_than_it(tmp_pa
     segment.append(large)
     segment.sync(complete=True)
     assert read_all(tails) == [mutation(0), small, large]
+
+
+@pytest.mark.parametrize("torn", ["", "1"])
+def test_what_was_read_is_read_again_while_cassandra_writes_the_index(tmp_path: Path, torn: str) -> None:
+    tails, _ = new_tails(tmp_path)
+    segment = SegmentFileBuilder(tmp_path, FIRST)
+    for number in range(3):
+        segment.append(mutation(number))
+    segment.sync()
+    assert read_all(tails) == [mutation(number) for number in range(3)]
+    segment.index_path.write_text(torn)
+    again = tails.open_again(FIRST, 0)
+    assert again is not None
+    assert [entry.mutation for entry in again.entries()] == [mutation(number) for number in range(3)]
+    rest = [entry.mutation for found, _ in tails.read_again(CommitLogPosition(FIRST, 0)) for entry in found.entries()]
+    assert rest == [mutation(number) for number in range(3)]
+
+
+def test_a_segment_that_is_gone_cannot_be_read_again(tmp_path: Path) -> None:
+    tails, _ = new_tails(tmp_path)
+    assert tails.open_again(FIRST, 0) is None
 
 
 def durable(segment: SegmentFileBuilder) -> int:
