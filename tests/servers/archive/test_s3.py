@@ -15,7 +15,7 @@ from archive.registrar.thread import RegistrarThread
 from archive.stores import s3 as s3_store
 from archive.stores.store import open_store
 from cdc_common.errors.codes import CdcError, Code
-from dev.local_stack.process.network import LOCALHOST, free_ports
+from dev.local_stack.process.network import LOCALHOST
 from dev.local_stack.servers.s3 import BUCKET, S3Server
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, InjectedFaultError
@@ -90,7 +90,7 @@ def test_a_store_that_stores_a_file_twice_is_refused(store: S3Store, monkeypatch
         ("s3://key:secret@bucket/lake", "holds credentials"),
         ("s3:///lake", "no bucket"),
         ("s3://bucket/lake?acl=public", "unknown option acl"),
-        (f"s3://bucket/lake?region=x&scheme=http&endpoint_override={LOCALHOST}:{free_ports(1)[0]}", "refuses to write"),
+        (f"s3://bucket/lake?region=x&scheme=http&endpoint_override={LOCALHOST}:1", "refuses to write"),
     ],
 )
 def test_refusals(location: str, words: str) -> None:
