@@ -24,8 +24,8 @@ from confluent_kafka.admin import (
 
 from dev.local_stack.java.jars import KAFKA, KAFKA_TOOLS, class_path, install
 from dev.local_stack.servers.kafka import KafkaBroker
-from tests.e2e.test_rights import PAGE, PASSWORDS, acls, broker_settings, client_of
 from tests.support.docs.shell import Shown, fenced, pages
+from tests.support.e2e.secure_page import PAGE, PASSWORDS, acls, broker_settings, client_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

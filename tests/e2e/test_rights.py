@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import re
-import secrets
-import shlex
 import subprocess
 import sys
 from contextlib import ExitStack
-from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
-from cdc_common.clients.kafka import client_config
-from cdc_common.settings import KafkaSettings
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from dev.local_stack.servers import programs
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.kafka import KafkaBroker
 from tests.support.e2e.one_change import wait_for_a_change, wait_for_an_error
+from tests.support.e2e.secure_page import PASSWORDS, acls, blocks, broker_settings, client_of, login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from cassandra.cluster import Session
 
     from dev.local_stack.servers.programs import Program
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "secure.md").read_text()
 SECONDS = 120.0
 PERSONAL = "pii-cdc.shop.people-v2"
 DOCUMENTATION = """
@@ -51,18 +39,6 @@ source = "people"
 [fields.name]
 pii = true
 """
-USERS = ("admin", "cdc-publisher", "cdc-materializer", "cdc-schematizer", "reader", "crm")
-PASSWORDS = {name: secrets.token_hex(8) for name in USERS}
-RESOURCES = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-}
-OPERATIONS = {"DescribeConfigs": AclOperation.DESCRIBE_CONFIGS}
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
 def statements(*, after_first_start: bool) -> list[str]:
@@ -72,51 +48,8 @@ def statements(*, after_first_start: bool) -> list[str]:
     return [statement.strip() for statement in text.split(";") if statement.strip()]
 
 
-def acls() -> Iterator[AclBinding]:
-    """The page's kafka-acls.sh commands."""
-    for command in re.sub(r"#.*", "", "\n".join(blocks("sh"))).replace("\\\n", " ").splitlines():
-        words = shlex.split(command)
-        given = [(name.removeprefix("--"), value) for name, value in pairwise(words)]
-        options = dict(given)
-        for kind in RESOURCES.keys() & options.keys():
-            for operation in (value for name, value in given if name == "operation"):
-                yield AclBinding(
-                    RESOURCES[kind],
-                    options[kind],
-                    ResourcePatternType[options.get("resource-pattern-type", "literal").upper()],
-                    options["allow-principal"],
-                    "*",
-                    OPERATIONS.get(operation) or AclOperation[operation.upper()],
-                    AclPermissionType.ALLOW,
-                )
-
-
-def broker_settings() -> dict[str, str]:
-    users = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
-    login = f'username="admin" password="{PASSWORDS["admin"]}"'
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    return {
-        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "listener.name.plaintext.plain.sasl.jaas.config": f"{module} required {login} {users};",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:admin;User:ANONYMOUS",
-    }
-
-
-def login(user: str) -> dict[str, str]:
-    """The user's settings in `[kafka]`."""
-    return {"security_protocol": "SASL_PLAINTEXT", "sasl_username": user, "sasl_password": PASSWORDS[user]}
-
-
 def kafka_login(user: str) -> dict[str, programs.Setting]:
     return {f"kafka.{name}": value for name, value in login(user).items()}
-
-
-def client_of(broker: KafkaBroker, user: str) -> dict[str, Any]:
-    return client_config(KafkaSettings.model_validate({"bootstrap_servers": broker.bootstrap_servers, **login(user)}))
 
 
 @pytest.fixture
