@@ -22,7 +22,7 @@ from archive.faults import location_refused
 from stream_runtime.fault_points import reach
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -110,24 +110,14 @@ class S3Store:
 
     def read(self, path: str) -> bytes | None:
         with self._errors("read", path):
-            try:
-                answer = self._client.get_object(Bucket=self._bucket, Key=self._key(path))
-            except ClientError as error:
-                if _code(error) in _MISSING:
-                    return None
-                raise
-            data: bytes = answer["Body"].read()
+            answer = self._ask(self._client.get_object, path)
+            data: bytes | None = None if answer is None else answer["Body"].read()
             return data
 
     def size(self, path: str) -> int | None:
         with self._errors("read", path):
-            try:
-                answer = self._client.head_object(Bucket=self._bucket, Key=self._key(path))
-            except ClientError as error:
-                if _code(error) in _MISSING:
-                    return None
-                raise
-            return int(answer["ContentLength"])
+            answer = self._ask(self._client.head_object, path)
+            return None if answer is None else int(answer["ContentLength"])
 
     def open(self, path: str) -> pa.NativeFile:
         with self._errors("read", path):
@@ -168,6 +158,15 @@ class S3Store:
 
     def _key(self, path: str) -> str:
         return f"{self._location.folder}/{path}".strip("/")
+
+    def _ask(self, request: Callable[..., dict[str, Any]], path: str) -> dict[str, Any] | None:
+        """The answer about a file; None if there is none."""
+        try:
+            return request(Bucket=self._bucket, Key=self._key(path))
+        except ClientError as error:
+            if _code(error) in _MISSING:
+                return None
+            raise
 
     def _put(self, path: str, data: bytes) -> bool:
         for _ in range(ATTEMPTS):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from archive.faults import location_refused
 from archive.stores.local import LocalStore
-from archive.stores.s3 import S3Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +64,8 @@ def open_store(location: str) -> Store:
     if location.startswith("file://"):
         return LocalStore(location.removeprefix("file://"))
     if location.startswith("s3://"):
+        from archive.stores.s3 import S3Store  # noqa: PLC0415 - workers of a folder need no boto3
+
         return S3Store(location)
     if "://" in location:
         raise location_refused(location, "only folders and s3://bucket/folder are supported")
