@@ -65,12 +65,12 @@ class RowEndSender:
         for table_id in self._ends.followed_by_drop:
             yield from self._send_if_due(table_id, self._ends.pending[table_id])
         table_ids = {outgoing.table.id for outgoing in messages}
-        for table_id in table_ids.intersection(self._ends.followed_by_drop):
+        for table_id in table_ids:
             self._ends.skip_to_drop(table_id, CommitLogPosition(origin.segment, origin.position))
         for table_id in table_ids & self._ends.unannounced:
             end = self._ends.pending[table_id]
             if (origin.segment, origin.position) > end.position and not self._is_begun(table_id):
-                if end.kind == "drop" or table_id in self._ends.followed_by_drop:
+                if end.kind == "drop" or self._ends.is_followed_by_drop(table_id):
                     yield from self._send_with_rest(table_id, end)
                 else:
                     yield from self._announce(table_id, end)
@@ -92,7 +92,7 @@ class RowEndSender:
         if not (yield from self._sender.is_ready(self._schema.published[table_id])):
             if table_id in self._node.waiting.skipped:
                 self._schema.mark_end_sent(table_id, end)
-        elif table_id in self._ends.followed_by_drop or self._is_settled(end):
+        elif self._ends.is_followed_by_drop(table_id) or self._is_settled(end):
             yield from self._send_with_rest(table_id, end)
         elif end.kind == "truncate" and table_id in self._ends.unannounced:
             yield from self._announce(table_id, end)

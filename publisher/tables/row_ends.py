@@ -135,7 +135,11 @@ class RowEnds:
         """The tables whose pending truncation a drop follows. No other truncation does: what the log has after it can
         be sent.
         """
-        return [table_id for table_id in self.pending if table_id in self._later_drops]
+        return [table_id for table_id in self._later_drops if table_id in self.published]
+
+    def is_followed_by_drop(self, table_id: bytes) -> bool:
+        """Whether a drop follows the table's pending truncation."""
+        return table_id in self._later_drops
 
     def skip_to_drop(self, table_id: bytes, position: CommitLogPosition) -> None:
         """Let the drop replace the truncation before it, for what the log has of a table with the same id after it."""
