@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, get_origin
+from typing import NamedTuple, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cdc_common.settings.shared import Settings
 
 
 class Conflict(NamedTuple):
@@ -44,7 +39,3 @@ class Table(BaseModel):
         if isinstance(value, str) and get_origin(field.annotation) is list:
             return [item.strip() for item in value.split(",") if item.strip()]
         return value
-
-    def conflicts(self, shared: Settings) -> Iterator[Conflict]:  # noqa: ARG002 - most tables have none
-        """The settings of this table that are refused beside each other or beside the shared tables."""
-        yield from ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from cdc_common.errors.codes import CdcError, Code
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from cdc_common.settings.base import Table
     from cdc_common.settings.shared import Settings
 
+
+@runtime_checkable
+class CheckedTable(Protocol):
+    """A table of cdc.toml that refuses some of its settings beside each other or beside the shared tables."""
+
+    def conflicts(self, shared: Settings) -> Iterator[Conflict]: ...
+
+
 _TLS_FILES = ("ssl_ca_file", "ssl_identity_file")
 
 
@@ -22,7 +30,7 @@ def check_combinations(settings: Settings, tables: Iterable[Table], origins: Map
     """Check the shared tables, then each of `tables`. `origins`: of each `table.key`. CdcError CONFIG_INVALID for the
     first setting that has no effect.
     """
-    own = (table.conflicts(settings) for table in tables)
+    own = (table.conflicts(settings) for table in tables if isinstance(table, CheckedTable))
     checks = (_without_tls(settings), _without_login(settings), *own, _compaction(settings, origins))
     for name, why, fix in chain.from_iterable(checks):
         raise CdcError(Code.CONFIG_INVALID, f"{name} ({origins[name]}) {why}.", fix)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from dev.bench.results import Figures
-
 RESULTS = project_root() / "dev" / "bench" / "results"
 PLOTS = project_root() / "docs" / "plots"
 _STYLE = Style(
@@ -74,11 +72,11 @@ PLOTS_OF_RESULTS = (
 def draw(benchmark: str) -> list[Path]:
     """Draw the benchmark's plots. The files."""
     found = RESULTS / f"{benchmark}.json"
-    results: dict[str, Figures] = json.loads(found.read_text(encoding="utf-8"))["results"]
+    results: dict[str, Mapping[str, float]] = json.loads(found.read_text(encoding="utf-8"))["results"]
     return [_draw(plot, results) for plot in PLOTS_OF_RESULTS if plot.benchmark == benchmark]
 
 
-def _draw(plot: Plot, results: Mapping[str, Figures]) -> Path:
+def _draw(plot: Plot, results: Mapping[str, Mapping[str, float]]) -> Path:
     chart = pygal.Bar(
         title=plot.title,
         style=_STYLE,

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from materializer.planning.change_topics import Registry
     from materializer.planning.plan import ChangeTopic, TableSchema
+    from materializer.planning.registry import Registry
     from materializer.settings import Settings
     from stream_runtime.records import TopicShape
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from cdc_common.clients.registry.views import Registration
     from cdc_common.messages.avro.type_forms import TypeForms
     from materializer.planning.avro_schemas import AvroSchemas
-    from materializer.planning.change_topics import Registry
     from materializer.planning.plan import TableSchema
+    from materializer.planning.registry import Registry
     from materializer.planning.topic_cache import SchemaKey, TopicCache
 
 _logger = structlog.get_logger(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -28,24 +28,9 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.avro.type_forms import TypeForms
     from materializer.planning.plan import TableSchema
+    from materializer.planning.registry import Registry
 
 _logger = structlog.get_logger(__name__)
-
-
-class Registry(Protocol):
-    """cdc_common.clients.registry.confluent.RegistryClient."""
-
-    def register(self, subject: str, schema: dict[str, Any]) -> int: ...
-
-    def lookup(self, subject: str, schema: dict[str, Any]) -> int | None: ...
-
-    def latest(self, subject: str) -> tuple[int, dict[str, Any]] | None: ...
-
-    def has(self, subject: str) -> bool: ...
-
-    def list_subjects(self, prefix: str) -> set[str]: ...
-
-    def check_reachable(self) -> None: ...
 
 
 def new_schemas(schemas: Sequence[TableSchema], known: Sequence[ChangeTopic | None]) -> set[int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from materializer.planning.change_topics import Registry
+    from materializer.planning.registry import Registry
 
 _MANY = 20  # questions within the pause
 _PAUSE_SECONDS = 15.0

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from cdc_common.messages.avro.type_forms import TypeForms
-    from materializer.planning.change_topics import Registry
     from materializer.planning.plan import ChangeTopic, TableSchema
+    from materializer.planning.registry import Registry
     from materializer.settings import Settings
 
 

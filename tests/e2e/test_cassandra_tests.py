@@ -15,7 +15,7 @@ from dev.verify.model.topic_settler import TopicSettler
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.addresses import Servers
     from dev.local_stack.servers.stack import Stack

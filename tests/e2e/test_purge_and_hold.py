@@ -22,7 +22,7 @@ from stream_runtime.kafka import TopicReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.servers.addresses import Servers
     from dev.local_stack.servers.programs import Setting
     from dev.local_stack.servers.stack import Stack

@@ -31,7 +31,7 @@ from tests.support.e2e.evolution import KEYSPACE, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dev.local_stack.clients.change_reader import Change, Record
+    from dev.local_stack.clients.change import Change, Record
     from dev.local_stack.clients.cql import CqlClient
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]

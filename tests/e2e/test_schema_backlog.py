@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from dev.local_stack.clients.change_reader import Change, ChangeReader
+from dev.local_stack.clients.change import Change
+from dev.local_stack.clients.change_reader import ChangeReader
 from tests.support.e2e.schema_backlogs import STORIES, events_by_key, play, read_until_quiet
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.support.e2e.newest_columns import by_newest_columns
 from tests.support.e2e.script import Script, read_scripts
 
 if TYPE_CHECKING:
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.addresses import Servers
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.cassandra import CassandraCluster
     from dev.local_stack.servers.kafka import KafkaBroker

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
@@ -16,46 +15,20 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from dev.local_stack.clients.change import Change
 from dev.local_stack.clients.history import changes_nothing
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from dev.local_stack.clients.change import Record
     from dev.local_stack.servers.addresses import Servers
 
-Record: TypeAlias = dict[str, Any]
 Wanted: TypeAlias = Callable[[str, str], bool]
 ColumnNames: TypeAlias = Callable[[str, str], Collection[str]]
 
 LOOK_FOR_TOPICS_SECONDS = 0.5
 BATCH = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One message of a change topic."""
-
-    # The name of the keyspace.
-    keyspace: str
-    # The name of the table.
-    table: str
-    # The number of the topic's partition.
-    partition: int
-    # The offset in that partition.
-    offset: int
-    # The decoded key.
-    key: Record
-    # The decoded value; None for a tombstone.
-    value: Record | None
-    # The time.time() at which it had arrived.
-    seen: float
-    # The value by the schema that it was written with, of a `u` whose images are equal by the reader's schema. That
-    # schema may lack the column that changed. None for any other message.
-    as_written: Record | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.keyspace}.{self.table}"
 
 
 class ChangeReader:

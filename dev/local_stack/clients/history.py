@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from dev.local_stack.clients.change_reader import Change, Record
+    from dev.local_stack.clients.change import Change, Record
 
 Key: TypeAlias = tuple[str, Hashable]
 

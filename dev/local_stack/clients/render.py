@@ -13,7 +13,7 @@ from rich.text import Text
 from dev.local_stack.clients.history import latency, same
 
 if TYPE_CHECKING:
-    from dev.local_stack.clients.change_reader import Change, Record
+    from dev.local_stack.clients.change import Change, Record
 
 OPERATIONS = {
     "c": ("insert", "bold green"),

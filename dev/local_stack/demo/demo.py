@@ -29,7 +29,7 @@ from dev.local_stack.servers.stack import Stack
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.clients.compare import Comparison
     from dev.local_stack.clients.cql import CqlClient
 

@@ -19,7 +19,7 @@ from dev.verify.model.topic_settler import TopicSettler
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.verify.cassandra_tests.cases import Case
     from dev.verify.cassandra_tests.run import Outcome
 

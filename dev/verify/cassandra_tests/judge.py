@@ -13,7 +13,7 @@ from dev.verify.model.outcome import base_of, newest_topics
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.clients.cql import CqlClient
 
 PURGED = ("gc_grace_seconds",)

@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change import Change
 from dev.local_stack.clients.history import changes_nothing
 from dev.verify.model.backlog_model import Expected, Key
 from dev.verify.model.outcome import base_of

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.servers.stack import Stack
     from dev.verify.model.statement import Item, Resume, SchemaChange
     from dev.verify.model.tables import Table

@@ -16,7 +16,7 @@ from dev.local_stack.clients.history import History, chain_problems, readable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.clients.cql import CqlClient, TableColumns
     from dev.verify.model.tables import Table
 

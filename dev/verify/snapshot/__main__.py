@@ -26,7 +26,7 @@ from dev.verify.snapshot.progress import SNAPSHOT_SECONDS, Snapshots, pass_prese
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dev.local_stack.clients.change_reader import Change
+    from dev.local_stack.clients.change import Change
     from dev.local_stack.servers.cassandra_options import CassandraOptions
     from dev.local_stack.servers.programs import Setting
     from dev.verify.model.statement import Item

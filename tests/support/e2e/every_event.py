@@ -11,7 +11,8 @@ from tests.support.e2e.row_model import Expected
 from tests.support.e2e.workload import Workload
 
 if TYPE_CHECKING:
-    from dev.local_stack.clients.change_reader import Change, ChangeReader
+    from dev.local_stack.clients.change import Change
+    from dev.local_stack.clients.change_reader import ChangeReader
     from dev.local_stack.clients.cql import CqlClient, TableColumns
     from tests.support.e2e.row_model import Image, TableModel
 

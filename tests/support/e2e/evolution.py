@@ -6,7 +6,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dev.local_stack.clients.change_reader import Change, ChangeReader
+from dev.local_stack.clients.change import Change
+from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.cql import CqlClient
 from dev.local_stack.clients.history import History
@@ -15,7 +16,8 @@ from dev.local_stack.servers.addresses import Servers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dev.local_stack.clients.change_reader import ColumnNames, Record
+    from dev.local_stack.clients.change import Record
+    from dev.local_stack.clients.change_reader import ColumnNames
 
     MakeTable = Callable[..., "Table"]
     """The fixture `table`: a table's name and its columns beside the key."""

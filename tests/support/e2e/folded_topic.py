@@ -12,7 +12,7 @@ from fastavro import parse_schema, schemaless_reader
 
 from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.topics import raw_topic, tables_topic
-from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change import Change
 from materializer.planning.change_topics import ChangeTopics
 from materializer.planning.plan import TopicPlan
 from materializer.planning.table_schemas import TableSchemas

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dev.local_stack.clients import cql
-from dev.local_stack.clients.change_reader import Change, ChangeReader
+from dev.local_stack.clients.change import Change
+from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.clients.history import History, chain_problems, key_of
 from dev.local_stack.servers.addresses import Servers
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dev.local_stack.clients.history import History
 
 if TYPE_CHECKING:
-    from dev.local_stack.clients.change_reader import Change, Record
+    from dev.local_stack.clients.change import Change, Record
 
 
 def by_newest_columns(history: History) -> History:

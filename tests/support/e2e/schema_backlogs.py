@@ -10,7 +10,8 @@ from dev.local_stack.clients.history import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dev.local_stack.clients.change_reader import Change, ChangeReader
+    from dev.local_stack.clients.change import Change
+    from dev.local_stack.clients.change_reader import ChangeReader
     from dev.local_stack.clients.cql import CqlClient
 
 QUIET_SECONDS = 12.0

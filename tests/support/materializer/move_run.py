@@ -21,7 +21,7 @@ from cdc_common.messages.avro.type_forms import EXACT
 from cdc_common.messages.envelope import key_schema, value_schema
 from cdc_common.messages.tables import canonical, digest, to_json
 from cdc_common.settings import KafkaSettings
-from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change import Change
 from dev.local_stack.clients.history import chain_problems, frozen
 from materializer.planning.plan import ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition, RawRecord

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from cassandra_storage.formats.schema.tables import TableMetadata
-    from materializer.planning.change_topics import Registry
+    from materializer.planning.registry import Registry
     from materializer.worker.batch_plan import BatchPlan
 
 RAW_PARTITIONS = 2

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change import Change
 from dev.local_stack.clients.compare import compare, from_avro, from_driver, has_empty_key, key_of, plain_row
 from dev.local_stack.clients.cql import EMPTY, TableColumns
 from dev.local_stack.clients.history import History

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change import Change
 from dev.local_stack.clients.history import History, chain_problems, percentile
 
 ROWS = [None, {"id": 1, "a": "x"}, {"id": 1, "a": "y"}, None, {"id": 1, "a": math.nan}, {"id": 1, "a": "z"}]

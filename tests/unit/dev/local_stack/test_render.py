@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 
-from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change import Change
 from dev.local_stack.clients.render import change_json, change_text, value_text
 
 BEFORE = {"id": 7, "status": "new", "total": {"scale": 2, "value": b"\x10\x9a"}, "note": None}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change import Change
 from dev.verify.model import generator
 from dev.verify.model.backlog import Backlog
 from dev.verify.model.backlog_judge import compared, event_problems

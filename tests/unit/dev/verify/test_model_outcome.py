@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cassandra.cqltypes import Int32Type
 
-from dev.local_stack.clients.change_reader import Change
+from dev.local_stack.clients.change import Change
 from dev.local_stack.clients.cql import TableColumns
 from dev.local_stack.clients.history import History
 from dev.verify.model.kinds import INT
