@@ -106,7 +106,8 @@ cdef class Consumer(Client):
     def committed(self, partitions, double seconds):
         """The group's committed offset and metadata of each of the (topic, partition); offset -1001 if there is none.
 
-        Waits up to `seconds`, also for the end of an open transaction.
+        Waits up to `seconds`, also for the end of an open transaction. confluent-kafka and this core end metadata
+        with a NUL, which is left out.
         """
         cdef RkPartitions* made = self._list(partitions)
         cdef RkPartition* item
@@ -121,7 +122,7 @@ cdef class Consumer(Client):
                 item = &made.items[i]
                 self.check_code(item.err)
                 text = (<char*>item.metadata)[: item.metadata_size] if item.metadata != NULL else None
-                found.append((item.offset, None if text is None else text.decode(errors="replace")))
+                found.append((item.offset, None if text is None else text.removesuffix(b"\0").decode(errors="replace")))
         finally:
             self.rk.partitions_destroy(made)
         return found

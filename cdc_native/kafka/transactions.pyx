@@ -137,6 +137,9 @@ cdef class TransactionalProducer(Client):
     def send_offsets(self, offsets, bytes group_metadata not None, double seconds):
         """Add committed offsets to the transaction: (topic, partition, offset, metadata). group_metadata: that of a
         consumer of the group.
+
+        Metadata ends with a NUL, as confluent-kafka writes it: its consumer reads up to the first NUL, even beyond the
+        end of metadata that has none.
         """
         cdef RkPartitions* made
         cdef void* metadata = NULL
@@ -151,7 +154,7 @@ cdef class TransactionalProducer(Client):
             self.rk.partitions_add(made, name, <int32_t>number)
             made.items[i].offset = offset
             made.items[i].metadata = <char*><bytes>text  # librdkafka copies it below
-            made.items[i].metadata_size = <size_t>len(text)
+            made.items[i].metadata_size = <size_t>len(text) + 1 if text else 0  # with the NUL
         try:
             with nogil:
                 error = self.rk.send_offsets(self.client, made, metadata, wait)

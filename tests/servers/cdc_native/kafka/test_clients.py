@@ -289,6 +289,23 @@ class TestTransactions:
         assert [row[:3] for row in judged(servers, topic)[0]] == [(b"a", b"1", 0), (None, None, 1), (b"", b"", 2)]
         assert consumer.bounds(topic, 0, SECONDS) == (0, 4)
 
+    @pytest.mark.parametrize("size", [0, 1, 24, 40, 300])  # 24 and 40: the C library has no room after their text
+    def test_metadata_is_what_confluents_client_reads_and_writes(
+        self, servers: dict[str, Any], topic: str, consumer: Consumer, size: int
+    ) -> None:
+        text, group = "m" * size, f"{topic}.group"
+        producer = open_producer(servers, topic)
+        producer.begin()
+        producer.send_offsets([(topic, 0, 7, text)], consumer.group_metadata(), SECONDS)
+        producer.commit(SECONDS)
+        judge = Judge({**servers, "group.id": group, "enable.auto.commit": False})
+        (found,) = judge.committed([TopicPartition(topic, 0)], SECONDS)
+        assert (found.offset, found.metadata or "") == (7, text)
+        judge.commit(offsets=[TopicPartition(topic, 1, 8, metadata=text)], asynchronous=False)
+        judge.close()
+        ((offset, metadata),) = consumer.committed([(topic, 1)], SECONDS)
+        assert (offset, metadata or "") == (8, text)
+
     def test_an_aborted_transaction_leaves_nothing(
         self, servers: dict[str, object], topic: str, consumer: Consumer
     ) -> None:
