@@ -25,7 +25,7 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Place(Part):
+class CatalogueSource(Part):
     """A source of the Schematizer's catalogue."""
 
     # The name of the namespace.
@@ -37,7 +37,7 @@ class Place(Part):
         return f"{self.namespace}.{self.source}"
 
 
-class Target(Place):
+class Target(CatalogueSource):
     """The source that a transformer writes."""
 
     # The owner that the catalogue shows; by default that of the source's schema.
@@ -172,7 +172,7 @@ class Transformer(Part):
     # Its name, which is part of its consumer group: a new name begins at the first message.
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64)]
     # The source that it reads.
-    source: Place
+    source: CatalogueSource
     # The source that it writes.
     target: Target
     # Its steps, in order.

@@ -49,7 +49,7 @@ AT_ONCE = 4  # raw partitions, as materializer.worker.local_states
 OURS = Path(__file__).resolve().parents[2]
 
 
-class Place(NamedTuple):
+class MeasuredStore(NamedTuple):
     """A checkpoint location, and the processes that serve it."""
 
     # The name in the results.
@@ -109,7 +109,7 @@ def peak_mb() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
-def measure(place: Place, folder: Path, size: int, partitions: int, version: Path) -> Figures:
+def measure(place: MeasuredStore, folder: Path, size: int, partitions: int, version: Path) -> Figures:
     """Restore once, by a version of this project, in a new process with an empty folder."""
     served = server_seconds(place)
     at_once = AT_ONCE if version == OURS else 1  # the versions before restored one after another
@@ -127,12 +127,12 @@ def measure(place: Place, folder: Path, size: int, partitions: int, version: Pat
     }
 
 
-def server_seconds(place: Place) -> float:
+def server_seconds(place: MeasuredStore) -> float:
     return sum(sum(server.cpu_times()[:2]) for server in place.servers)
 
 
 @contextmanager
-def slow_s3(root: Path, delay_ms: float) -> Iterator[Place]:
+def slow_s3(root: Path, delay_ms: float) -> Iterator[MeasuredStore]:
     """The server with a delay, over a folder that holds the bucket's folder."""
     command = [sys.executable, "-m", "dev.bench.slow_s3", str(root), "--delay-ms", str(delay_ms)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -140,12 +140,12 @@ def slow_s3(root: Path, delay_ms: float) -> Iterator[Place]:
             assert process.stdout is not None
             port = int(process.stdout.readline())
             location = f"s3://{BUCKET}/folder?scheme=http&endpoint_override=127.0.0.1:{port}&region={REGION}"
-            yield Place(f"S3, {delay_ms:.0f} ms", location, (psutil.Process(process.pid),))
+            yield MeasuredStore(f"S3, {delay_ms:.0f} ms", location, (psutil.Process(process.pid),))
         finally:
             process.terminate()
 
 
-def local_s3(stack: ExitStack, filled: Path) -> Place:
+def local_s3(stack: ExitStack, filled: Path) -> MeasuredStore:
     """An S3 server on this machine with the same content."""
     known = children()
     server = S3Server()
@@ -153,7 +153,7 @@ def local_s3(stack: ExitStack, filled: Path) -> Place:
     server.start()
     location = server.location("folder")
     copy_all(filled, ObjectStore(location))
-    return Place("S3 here", location, tuple(child for child in children() if child not in known))
+    return MeasuredStore("S3 here", location, tuple(child for child in children() if child not in known))
 
 
 def copy_all(folder: Path, store: ObjectStore) -> None:
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         size = fill(str(folder / BUCKET / "folder"), folder / "filled", chosen.megabytes, chosen.partitions)
         shutil.rmtree(folder / "filled")
         places = [
-            Place("folder", str(folder / BUCKET / "folder")),
+            MeasuredStore("folder", str(folder / BUCKET / "folder")),
             stack.enter_context(slow_s3(folder, chosen.delay_ms)),
             local_s3(stack, folder / BUCKET / "folder"),
         ]

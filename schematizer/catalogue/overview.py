@@ -8,9 +8,9 @@ from sqlalchemy import and_, func, or_, select
 
 from cdc_common.clients.registry.kinds import About, Part, Status, TopicKind
 from cdc_common.clients.registry.views import (
+    CatalogueEntry,
     ConsumerGroup,
     Coverage,
-    Place,
     Version,
 )
 from schematizer.catalogue import lookups
@@ -106,7 +106,7 @@ class Overview:
 
         return self._database.read_session(transaction)
 
-    def place(self, about: About, about_id: int) -> Place:
+    def place(self, about: About, about_id: int) -> CatalogueEntry:
         """Find the subject of a note or a tag; a schema's place is the first source that uses it. NOT_FOUND."""
         return self._database.read_session(lambda session: _place(session, about, about_id))
 
@@ -159,12 +159,12 @@ def _version(session: Session, used: TopicSchemaRow, version: int) -> Version:
     )
 
 
-def _place(session: Session, about: About, about_id: int) -> Place:
+def _place(session: Session, about: About, about_id: int) -> CatalogueEntry:
     if about is About.SCHEMA:
         return _place_of_schema(session, about_id)
     match session.get(_TABLES[about], about_id):
         case NamespaceRow() as row:
-            return Place(about=about, namespace=row.name, source=None, name=row.name)
+            return CatalogueEntry(about=about, namespace=row.name, source=None, name=row.name)
         case SourceRow() as row:
             return _of_source(about, row, row.name)
         case FieldRow() as row:
@@ -172,18 +172,18 @@ def _place(session: Session, about: About, about_id: int) -> Place:
         case TopicRow() as row:
             return _of_source(about, row.source, row.name)
         case DataTargetRow() as row:
-            return Place(about=about, namespace=None, source=None, name=row.name)
+            return CatalogueEntry(about=about, namespace=None, source=None, name=row.name)
     raise not_found(about.value, about_id, lookups.ID_FIX)
 
 
-def _place_of_schema(session: Session, schema_id: int) -> Place:
+def _place_of_schema(session: Session, schema_id: int) -> CatalogueEntry:
     lookups.schema_text(session, schema_id)
     used = select(TopicRow).join(TopicSchemaRow).where(TopicSchemaRow.schema_id == schema_id)
     topic = session.scalars(used.order_by(TopicSchemaRow.id)).first()
     if topic is None:
-        return Place(about=About.SCHEMA, namespace=None, source=None, name=str(schema_id))
+        return CatalogueEntry(about=About.SCHEMA, namespace=None, source=None, name=str(schema_id))
     return _of_source(About.SCHEMA, topic.source, str(schema_id))
 
 
-def _of_source(about: About, source: SourceRow, name: str) -> Place:
-    return Place(about=about, namespace=source.namespace.name, source=source.name, name=name)
+def _of_source(about: About, source: SourceRow, name: str) -> CatalogueEntry:
+    return CatalogueEntry(about=about, namespace=source.namespace.name, source=source.name, name=name)

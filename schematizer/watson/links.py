@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from cdc_common.clients.registry.kinds import About
 
 if TYPE_CHECKING:
-    from cdc_common.clients.registry.views import Place
+    from cdc_common.clients.registry.views import CatalogueEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Links:
     def tag(self, name: str) -> str:
         return self.to("tags", name)
 
-    def place(self, place: Place) -> str:
+    def place(self, place: CatalogueEntry) -> str:
         """The page of what a search found, or of what a note is about."""
         namespace, source = place.namespace or "", place.source or ""
         match place.about:

@@ -44,7 +44,7 @@ RETRIES = 60  # of a statement, while a node is away
 NO_DELETION = -(2**63)
 
 
-class Place(NamedTuple):
+class NodeWrite(NamedTuple):
     """Where a mutation is: what raw messages say of themselves."""
 
     host: bytes
@@ -141,25 +141,25 @@ def cdc_tables(one: Seed) -> set[str]:
     return {f"{one.keyspace}.{table.name}" for table in one.tables if table.is_cdc}
 
 
-def published_messages(one: Seed) -> Iterator[tuple[Place, int]]:
+def published_messages(one: Seed) -> Iterator[tuple[NodeWrite, int]]:
     """A mutation's place and the message's own within it, as often as it was sent."""
     for records in one.raw.records.values():
         for record in records:
             message = decode(record.value)
             if message.kind != "heartbeat":
-                yield Place(message.host_id, message.segment, message.position), message.index
+                yield NodeWrite(message.host_id, message.segment, message.position), message.index
 
 
 def logged_mutations(
     oracle: CommitLogOracle, segments: Iterable[Path], host: bytes, tables: set[str]
-) -> Iterator[tuple[Place, str]]:
+) -> Iterator[tuple[NodeWrite, str]]:
     """The mutations of these tables that Cassandra's reader finds, up to the end of what a killed node has written."""
     for path in segments:
         _, segment = parse_file_name(path.name)
         for line in oracle.segment(path):
             said = json.loads(line)
             if any(update["table"] in tables and says_something(update) for update in said.get("updates", ())):
-                yield Place(host, segment, said["position"]), line
+                yield NodeWrite(host, segment, said["position"]), line
 
 
 def says_something(update: dict[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from transformer.errors import StepError
 from transformer.faults import STREAM_FAULTS, step_does_not_fit
 from transformer.job.worker_loop import TransformTask
 from transformer.records import Stream, TransformPlan, stream_name, stream_share
-from transformer.steps.derive import Source, derive
+from transformer.steps.derive import SourceTopic, derive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -132,7 +132,7 @@ class StreamPlanner:
         for topic in topics[-1:]:
             newest = self._catalogue.newest(topic)
             if newest is not None:
-                self._check(transformer, Source(topic, newest.key, newest.value, self._personal(transformer)))
+                self._check(transformer, SourceTopic(topic, newest.key, newest.value, self._personal(transformer)))
 
     def _log_missing(self, transformer: Transformer) -> None:
         if transformer.name not in self._waits:
@@ -147,7 +147,7 @@ class StreamPlanner:
             return frozenset()
         return self._catalogue.personal(transformer.source)
 
-    def _check(self, transformer: Transformer, source: Source) -> None:
+    def _check(self, transformer: Transformer, source: SourceTopic) -> None:
         try:
             derive(transformer, source)
         except StepError as error:
@@ -223,6 +223,6 @@ class StreamPlanner:
         personal = self._personal(transformer)
         made = Stream(number, topic, shape, newest.value_id, personal)
         if made != known:
-            self._check(transformer, Source(topic, newest.key, newest.value, personal))
+            self._check(transformer, SourceTopic(topic, newest.key, newest.value, personal))
             self._streams[name] = made
         self._stale.discard(name)

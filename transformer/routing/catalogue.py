@@ -15,7 +15,7 @@ from transformer.routing.registered import Newest, Part, Registered
 
 if TYPE_CHECKING:
     from cdc_common.settings import RegistrySettings
-    from transformer.definition import Place, Transformer
+    from transformer.definition import CatalogueSource, Transformer
     from transformer.steps.derive import Derived
 
 _CACHE_SECONDS = 5.0
@@ -30,7 +30,7 @@ class Catalogue(Protocol):
     @property
     def knows_personal(self) -> bool: ...
 
-    def topics(self, place: Place) -> list[str]:
+    def topics(self, place: CatalogueSource) -> list[str]:
         """The topics of a source, the oldest first; none if it is not known."""
         ...
 
@@ -48,7 +48,7 @@ class Catalogue(Protocol):
         """
         ...
 
-    def personal(self, place: Place) -> frozenset[str]:
+    def personal(self, place: CatalogueSource) -> frozenset[str]:
         """The columns of a source that are marked as personal, those of older schemas included."""
         ...
 
@@ -94,7 +94,7 @@ class SchematizerCatalogue:
     def close(self) -> None:
         self._client.close()
 
-    def topics(self, place: Place) -> list[str]:
+    def topics(self, place: CatalogueSource) -> list[str]:
         found = self._client.assigned_topics(place.namespace, place.source)
         return [topic.name for topic in found if topic.status is not Status.DISABLED]
 
@@ -116,7 +116,7 @@ class SchematizerCatalogue:
         found = [schema.schema_id for schema in self._client.schemas(topic) if schema.part.value == part]
         return found.index(schema_id) + 1 if schema_id in found else None
 
-    def personal(self, place: Place) -> frozenset[str]:
+    def personal(self, place: CatalogueSource) -> frozenset[str]:
         said = self._client.documentation(place.namespace, place.source)
         return frozenset(_column(path) for path, field in said.fields.items() if field.pii)
 

@@ -13,7 +13,7 @@ from transformer.steps.derive import SOURCE_TOPIC
 
 if TYPE_CHECKING:
     from cdc_common.clients.registry.confluent import RegistryClient
-    from transformer.definition import Place, Transformer
+    from transformer.definition import CatalogueSource, Transformer
     from transformer.steps.derive import Derived
 
 
@@ -30,7 +30,7 @@ class ConfluentCatalogue:
     def close(self) -> None:
         self._registry.close()
 
-    def topics(self, place: Place) -> list[str]:
+    def topics(self, place: CatalogueSource) -> list[str]:
         return list(takewhile(lambda topic: self._registry.has(f"{topic}-value"), versions(str(place))))
 
     def newest(self, topic: str) -> Newest | None:
@@ -46,7 +46,7 @@ class ConfluentCatalogue:
     def version(self, topic: str, part: Part, schema_id: int) -> int | None:
         return self._registry.versions(schema_id).get(f"{topic}-{part}")
 
-    def personal(self, place: Place) -> frozenset[str]:
+    def personal(self, place: CatalogueSource) -> frozenset[str]:
         raise CdcError(
             Code.REGISTRY_REFUSED,
             f"The schema registry does not know which columns of {place} are personal: it is not a "

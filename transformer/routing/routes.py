@@ -14,7 +14,7 @@ from stream_runtime.records import Message, SourcePartition
 from stream_runtime.source_batch import MessageGroup, MessageGroups, SourceBatch
 from transformer.errors import StepError, TransformError
 from transformer.faults import message_refused, step_does_not_fit, target_partitions
-from transformer.steps.derive import Source, Transform, derive
+from transformer.steps.derive import SourceTopic, Transform, derive
 from transformer.steps.rewrite import IS_NATIVE, REFUSALS
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class Routes:
             self._version("key", key_id)
             key = self._catalogue.schema(key_id)
         must_exist = not self._is_older(value_id)
-        source = Source(self._stream.topic, key, self._catalogue.schema(value_id), self._stream.pii, must_exist)
+        source = SourceTopic(self._stream.topic, key, self._catalogue.schema(value_id), self._stream.pii, must_exist)
         try:
             derived = derive(self._transformer, source)
         except StepError as error:

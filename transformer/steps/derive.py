@@ -37,7 +37,7 @@ _IMAGES = ("before", "after")
 SOURCE_TOPIC = "sourceTopic"
 
 
-class Source(NamedTuple):
+class SourceTopic(NamedTuple):
     """A source of messages."""
 
     # The source topic.
@@ -71,7 +71,7 @@ class Derived(NamedTuple):
     rewrite_value: Rewrite | None = None
 
 
-def derive(transformer: Transformer, source: Source) -> Derived:
+def derive(transformer: Transformer, source: SourceTopic) -> Derived:
     """Derive the target's schemas from the source's. StepError for a step that does not fit the schemas."""
     keys = frozenset(_fields(source.key, "key")) if source.key is not None else frozenset()
     value = _Schema(source.value, "value")

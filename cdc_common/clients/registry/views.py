@@ -445,7 +445,7 @@ class Change(View):
     detail: str
 
 
-class Place(View):
+class CatalogueEntry(View):
     """The place of something in the catalogue. A field has a namespace and a source; a namespace has
     only its own name.
     """
@@ -460,7 +460,7 @@ class Place(View):
     name: str
 
 
-class Found(Place):
+class Found(CatalogueEntry):
     """A hit of a search. `snippet`: a line of its text around the words."""
 
     # A line of its text around the words.

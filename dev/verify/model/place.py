@@ -18,7 +18,7 @@ PROTOCOL = 4
 _FORMER = re.compile(r"\w+\.(\w+)(?:-v\d+)? (?:.*, )?p=(\d+)\b")  # a row of a key that the table has no more
 
 
-class Place(NamedTuple):
+class TablePartition(NamedTuple):
     """The place of a problem."""
 
     # The name of the table.
@@ -33,20 +33,20 @@ class Places:
     def __init__(self, keyspace: str, tables: Iterable[tuple[Table, TableColumns]], partitions: int = 0) -> None:
         """`partitions`: how many of each, where they are more than the table's own."""
         self._starts = {
-            f"{keyspace}.{table.name} ({', '.join(map(repr, plain_key(table, columns, number)))}": Place(
+            f"{keyspace}.{table.name} ({', '.join(map(repr, plain_key(table, columns, number)))}": TablePartition(
                 table.name, number
             )
             for table, columns in tables
             for number in range(max(table.partitions, partitions))
         }
 
-    def of(self, problem: str) -> Place | None:
+    def of(self, problem: str) -> TablePartition | None:
         """None for a problem of no single partition."""
         for start, place in self._starts.items():
             if problem.startswith((f"{start},", f"{start})")):
                 return place
         former = _FORMER.match(problem)
-        return Place(former[1], int(former[2])) if former else None
+        return TablePartition(former[1], int(former[2])) if former else None
 
 
 def plain_key(table: Table, columns: TableColumns, number: int) -> tuple[Plain, ...]:

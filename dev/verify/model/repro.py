@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
     from cdc_common.messages.raw import RawMessage
     from dev.verify.model.check import Run
-    from dev.verify.model.place import Place
+    from dev.verify.model.place import TablePartition
     from dev.verify.model.shrink import Phases
     from dev.verify.model.tables import Table
     from materializer.records import RawRecord
@@ -82,13 +82,13 @@ def reproduce(console: Console, run: Run, seed: int, statements: int) -> bool:
     return True
 
 
-def raw_of(one: Seed, place: Place) -> list[tuple[RawRecord, RawMessage]]:
+def raw_of(one: Seed, place: TablePartition) -> list[tuple[RawRecord, RawMessage]]:
     """The raw messages of the place. Of a recreated table, it has only those of the newest key."""
     [table] = [table for table in one.tables if table.name == place.table]
     return list(one.raw.of_key(table.name, table.partition_key(place.partition)))
 
 
-def print_script(console: Console, run: Run, table: Table, place: Place, phases: Phases) -> None:
+def print_script(console: Console, run: Run, table: Table, place: TablePartition, phases: Phases) -> None:
     """CQL to run by hand, in a keyspace `repro`."""
     console.print(f"\n-- {sum(map(len, phases))} statements of {place.table}, partition {place.partition}:")
     for text in schema((table,), run.replication):

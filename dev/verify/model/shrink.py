@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dev.verify.model.check import Run
-    from dev.verify.model.place import Place
+    from dev.verify.model.place import TablePartition
     from dev.verify.model.tables import Table
 
 MOST_ROUNDS = 40
@@ -54,7 +54,7 @@ class Phases(NamedTuple):
 class Shrinker:
     """`count` statements of `seed` over `tables` were run; one partition diverged."""
 
-    def __init__(self, run: Run, seed: int, count: int, tables: Sequence[Table], place: Place) -> None:
+    def __init__(self, run: Run, seed: int, count: int, tables: Sequence[Table], place: TablePartition) -> None:
         self._run = run
         self._seed = seed
         self._count = count

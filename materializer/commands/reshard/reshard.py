@@ -17,7 +17,7 @@ from materializer.commands.reshard.partition import overtaken
 from materializer.commands.reshard.parts import PartsPlace, by_target
 from materializer.commands.reshard.redistribute import Times, make_tick, plan_redistribution
 from materializer.commands.reshard.states import (
-    Source,
+    OldState,
     Split,
     Target,
     facts_of,
@@ -102,7 +102,7 @@ class Reshard:
         return dict(self._tasks.run(partial(mark_and_align, self._plan, survey), list(enumerate(ticks))))
 
     def _read_facts(self, positions: Mapping[int, Position], topic: RawTopic) -> list[StateFacts]:
-        sources = [Source(topic.raw_partition(number), position.version) for number, position in positions.items()]
+        sources = [OldState(topic.raw_partition(number), position.version) for number, position in positions.items()]
         return list(self._tasks.run(partial(facts_of, self._settings), sources))
 
     def _common_times(self, facts: Sequence[StateFacts]) -> tuple[Times, SchemaId | None]:
@@ -150,7 +150,7 @@ class Reshard:
             key=sequence,
         )
         splits = [
-            Split(Source(topic.raw_partition(number), position.version), schema_numbers)
+            Split(OldState(topic.raw_partition(number), position.version), schema_numbers)
             for (number, position), schema_numbers in zip(marked.items(), redistribution.schema_numbers, strict=True)
         ]
         starts = {number: _backlog_start(marked, number) for number in topic.bounds}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stream_runtime.state.rocksdb import LocalStore
 
 
-class Source(NamedTuple):
+class OldState(NamedTuple):
     """An old state."""
 
     # Its raw partition.
@@ -47,7 +47,7 @@ class Split(NamedTuple):
     """A source to be split."""
 
     # The old state.
-    source: Source
+    source: OldState
     # As one of Redistribution's.
     schema_numbers: Mapping[int, int]
 
@@ -63,7 +63,7 @@ class Target(NamedTuple):
     parts: Sequence[str]
 
 
-def facts_of(settings: MaterializerSettings, source: Source) -> StateFacts:
+def facts_of(settings: MaterializerSettings, source: OldState) -> StateFacts:
     with _open(settings, source) as state:
         return read_facts(state)
 
@@ -110,7 +110,7 @@ def store_target(
 
 
 @contextmanager
-def _open(settings: MaterializerSettings, source: Source) -> Iterator[LocalStore]:
+def _open(settings: MaterializerSettings, source: OldState) -> Iterator[LocalStore]:
     with closing(open_local_store(state_folder(settings) / str(source.raw_partition))) as state:
         restore(state, _checkpoints(settings, source.raw_partition), source.version)
         yield state

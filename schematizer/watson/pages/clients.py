@@ -18,7 +18,7 @@ router = APIRouter()
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdc_common.clients.registry.views import Place
+    from cdc_common.clients.registry.views import CatalogueEntry
     from schematizer.watson.site import Site
 
 
@@ -98,7 +98,7 @@ def tag_page(site: SiteDep, request: Request, name: str, part: int = 1) -> HTMLR
     )
 
 
-def _places(site: Site, tagged: Iterable[tuple[About, int]]) -> list[Place]:
+def _places(site: Site, tagged: Iterable[tuple[About, int]]) -> list[CatalogueEntry]:
     found = []
     for about, about_id in tagged:
         try:

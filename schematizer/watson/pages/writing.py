@@ -11,7 +11,7 @@ from cdc_common.clients.registry.kinds import (
     About,
     Status,
 )
-from cdc_common.clients.registry.views import Place
+from cdc_common.clients.registry.views import CatalogueEntry
 from schematizer.access import Role
 from schematizer.access.csrf import FIELD
 from schematizer.numbers import PathId  # noqa: TC001 - FastAPI reads annotations
@@ -148,22 +148,24 @@ def _writer(site: Site, request: Request, namespace: str | None) -> str:
     return site.access.require(request, Role.WRITER, namespace).name
 
 
-def _place(site: Site, request: Request, about: About, about_id: int, field: tuple[str, str, str]) -> tuple[Place, str]:
+def _place(
+    site: Site, request: Request, about: About, about_id: int, field: tuple[str, str, str]
+) -> tuple[CatalogueEntry, str]:
     """Return the subject of the form, and the name of its writer. `field`: of a field without an id."""
     if about is About.FIELD and about_id == 0:
         namespace, source, path = field
-        place = Place(about=about, namespace=namespace, source=source, name=path)
+        place = CatalogueEntry(about=about, namespace=namespace, source=source, name=path)
     else:
         place = site.catalogue.overview.place(about, about_id)
     return place, _writer(site, request, place.namespace)
 
 
-def _place_of_note(site: Site, request: Request, note_id: PathId) -> tuple[Place, str]:
+def _place_of_note(site: Site, request: Request, note_id: PathId) -> tuple[CatalogueEntry, str]:
     note = site.catalogue.notes.get(note_id)
     return _place(site, request, note.about, note.about_id, ("", "", ""))
 
 
-def _id(site: Site, place: Place, about_id: int) -> int:
+def _id(site: Site, place: CatalogueEntry, about_id: int) -> int:
     if place.about is About.FIELD and about_id == 0:
         return site.catalogue.documentation.field_id(place.namespace or "", place.source or "", place.name)
     return about_id

@@ -10,7 +10,7 @@ from tests.support.transformer.orders import ENVELOPE, KEY, TOPIC
 from transformer.routing.registered import Newest, Registered
 
 if TYPE_CHECKING:
-    from transformer.definition import Place, Transformer
+    from transformer.definition import CatalogueSource, Transformer
     from transformer.routing.registered import Part
     from transformer.steps.derive import Derived
 
@@ -36,7 +36,7 @@ class MemoryCatalogue:
         self.error: CdcError | None = None
         self.refused: set[str] = set()
 
-    def topics(self, place: Place) -> list[str]:
+    def topics(self, place: CatalogueSource) -> list[str]:
         self._answer()
         if place.source in self.refused:
             raise CdcError(Code.REGISTRY_REFUSED, f"{place} may not be read.", "Ask for the role.")
@@ -57,7 +57,7 @@ class MemoryCatalogue:
             return None
         return self.versions.get(schema_id, schema_id)
 
-    def personal(self, _place: Place) -> frozenset[str]:
+    def personal(self, _place: CatalogueSource) -> frozenset[str]:
         self._answer()
         return self.pii
 

@@ -38,7 +38,7 @@ class PlainCell(NamedTuple):
         return self.value is not None and (not self.ttl or now < self.expires)
 
 
-class Place(NamedTuple):
+class CellPlace(NamedTuple):
     """The place of a cell; `path` None in a simple column, `clustering` STATIC in the static row."""
 
     partition_key: bytes
@@ -70,16 +70,16 @@ class PlainTable:
     """Add everything that is written, in any order; then ask for `rows`."""
 
     def __init__(self) -> None:
-        self.cells: dict[Place, PlainCell] = {}
-        self.counts: dict[Place, dict[int, Count]] = {}
+        self.cells: dict[CellPlace, PlainCell] = {}
+        self.counts: dict[CellPlace, dict[int, Count]] = {}
         self.inserts: dict[tuple[bytes, Clustering], PlainCell] = {}
         self.deleted_partitions: dict[bytes, int] = {}
         self.deleted_rows: dict[tuple[bytes, Clustering], int] = {}
-        self.deleted_columns: dict[Place, int] = {}
+        self.deleted_columns: dict[CellPlace, int] = {}
         self.deleted_ranges: list[DeletedRange] = []
         self.expiry_seconds: set[int] = set()
 
-    def put(self, place: Place, cell: PlainCell) -> None:
+    def put(self, place: CellPlace, cell: PlainCell) -> None:
         present = self.cells.get(place)
         self.cells[place] = cell if present is None else max(present, cell, key=lambda candidate: candidate.rank)
         if cell.ttl:
@@ -93,7 +93,7 @@ class PlainTable:
         if ttl:
             self.expiry_seconds.add(expires)
 
-    def count(self, place: Place, host: int, count: Count) -> None:
+    def count(self, place: CellPlace, host: int, count: Count) -> None:
         counts = self.counts.setdefault(place, {})
         counts[host] = max(counts.get(host, count), count)
 
@@ -104,7 +104,7 @@ class PlainTable:
         row = partition_key, clustering
         self.deleted_rows[row] = max(timestamp, self.deleted_rows.get(row, NEVER))
 
-    def delete_column(self, place: Place, timestamp: int) -> None:
+    def delete_column(self, place: CellPlace, timestamp: int) -> None:
         """All elements of a collection or of a user type."""
         self.deleted_columns[place] = max(timestamp, self.deleted_columns.get(place, NEVER))
 
@@ -139,7 +139,7 @@ class PlainTable:
         deleted = self._deleted(partition_key, clustering)
         image: Image = {}
         for name, order in columns.items():
-            column = Place(partition_key, clustering, name)
+            column = CellPlace(partition_key, clustering, name)
             until = max(deleted, self.deleted_columns.get(column, NEVER), dropped.get(name, NEVER))
             elements = {
                 place.path: cell.value

@@ -19,7 +19,7 @@ from cassandra_storage.formats.rows.row import Cell, ComplexColumnData, Row
 from cassandra_storage.formats.schema.tables import ColumnMetadata
 from cassandra_storage.formats.types.marshal import ListType, MapType, SetType, UserType
 from cdc_common.messages.raw import Kind as MessageKind
-from tests.support.materializer.history.plain_table import STATIC, Count, DeletedRange, Place, PlainCell, PlainTable
+from tests.support.materializer.history.plain_table import STATIC, CellPlace, Count, DeletedRange, PlainCell, PlainTable
 from tests.support.materializer.history.steps import Delete, Op, Write
 from tests.support.materializer.history.table_versions import COUNTER, LIST_PATHS
 from tests.support.materializer.raw_builder import int_bytes
@@ -66,8 +66,8 @@ class Statements:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[Place, int], Count] = {}
-        self._deleted_counters: list[Callable[[Place], bool]] = []
+        self._counts: dict[tuple[CellPlace, int], Count] = {}
+        self._deleted_counters: list[Callable[[CellPlace], bool]] = []
 
     def write(self, table: TableMetadata, step: Write, stamp: Stamp) -> Statement | None:
         """None if nothing is left to write."""
@@ -81,7 +81,7 @@ class Statements:
         for op in step.ops or (() if is_insert else (Op(0),)):
             column = columns[op.column % len(columns)]
             if column.name not in data:
-                place = Place(partition_key, clustering, column.name)
+                place = CellPlace(partition_key, clustering, column.name)
                 written = _Column(column, place, stamp, ttl, effects)
                 found = self._counter(written, op) if column.type == COUNTER else written.data(op)
                 if found is not None:
@@ -154,7 +154,7 @@ class _Column(NamedTuple):
     """One column of a statement."""
 
     column: ColumnMetadata
-    place: Place
+    place: CellPlace
     stamp: Stamp
     ttl: int
     effects: list[Effect]
@@ -197,11 +197,11 @@ def clustering_of(table: TableMetadata, c: int) -> Clustering:
     return (int_bytes(c),) if table.clustering else ()
 
 
-def _put(place: Place, cell: PlainCell, plain: PlainTable) -> None:
+def _put(place: CellPlace, cell: PlainCell, plain: PlainTable) -> None:
     plain.put(place, cell)
 
 
-def _delete_column(place: Place, timestamp: int, plain: PlainTable) -> None:
+def _delete_column(place: CellPlace, timestamp: int, plain: PlainTable) -> None:
     plain.delete_column(place, timestamp)
 
 

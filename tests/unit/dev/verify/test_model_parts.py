@@ -16,7 +16,7 @@ from dev.verify.model.cql_text import cql
 from dev.verify.model.generator import Course, Generator
 from dev.verify.model.kinds import DOUBLE, INT, TEXT, frozen, list_of, map_of, native, set_of, tuple_of, user, vector_of
 from dev.verify.model.mutants import BESIDE_BAD_TABLES, IN_BACKLOGS, IN_PUBLISHER, IN_SNAPSHOT, NAMES, OWN, SKIP
-from dev.verify.model.place import Place, Places
+from dev.verify.model.place import Places, TablePartition
 from dev.verify.model.shapes import TABLES, clustering_kinds, key_kinds, schema, steady_tables, tables_of
 from dev.verify.model.shrink import Phases, complements, smallest
 from dev.verify.model.statement import Part, Pause, Resume, SchemaChange, Statement
@@ -376,18 +376,18 @@ def test_phases_keep_their_items_order() -> None:
 @pytest.mark.parametrize(
     ("line", "place"),
     [
-        ("ks.wide (3, 0, 'x'): in Kafka, but not in Cassandra", Place("wide", 3)),
+        ("ks.wide (3, 0, 'x'): in Kafka, but not in Cassandra", TablePartition("wide", 3)),
         ("ks.wide (13, 0, 'x'): in Kafka, but not in Cassandra", None),
-        ("ks.plain (2,): in Cassandra, but not in Kafka", Place("plain", 2)),
-        ("ks.keyed ('t3', 1, 5): row_sequence 4 follows 2", Place("keyed", 3)),
-        ("ks.real ('nan', 1): row_sequence 4 follows 2", Place("real", 0)),
-        ("ks.keyed-v2 b=True, p=4, c=1: row_sequence 4 follows 2", Place("keyed", 4)),
+        ("ks.plain (2,): in Cassandra, but not in Kafka", TablePartition("plain", 2)),
+        ("ks.keyed ('t3', 1, 5): row_sequence 4 follows 2", TablePartition("keyed", 3)),
+        ("ks.real ('nan', 1): row_sequence 4 follows 2", TablePartition("real", 0)),
+        ("ks.keyed-v2 b=True, p=4, c=1: row_sequence 4 follows 2", TablePartition("keyed", 4)),
         ("ks.keyed k=4, c=1: row_sequence 4 follows 2", None),
         ("ks.off: no rows to compare", None),
         ("3 deletes, but 2 tombstones", None),
     ],
 )
-def test_a_problem_names_its_partition(line: str, place: Place | None) -> None:
+def test_a_problem_names_its_partition(line: str, place: TablePartition | None) -> None:
     types = {"p": Int32Type, "k": UTF8Type, "r": DoubleType}
     tables = [
         Table("wide", 6),

@@ -15,7 +15,7 @@ from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import ENVELOPE, TOPIC
 from transformer.cli import main
-from transformer.definition import Place
+from transformer.definition import CatalogueSource
 from transformer.job import planner, run
 from transformer.job.planner import StreamPlanner
 from transformer.records import Definitions
@@ -50,7 +50,9 @@ class Scene:
         self.now = 0.0
         self.catalogue = MemoryCatalogue()
         made = tuple(
-            transformer(given).model_copy(update={"name": name, "source": Place(namespace="cdc.shop", source=name)})
+            transformer(given).model_copy(
+                update={"name": name, "source": CatalogueSource(namespace="cdc.shop", source=name)}
+            )
             for name, given in zip(("one", "two"), steps or [STEPS], strict=False)
         )
         definitions = Definitions(made, KafkaSettings(), RegistrySettings(), TransformerSettings(group_id="g"))

@@ -19,7 +19,7 @@ from cdc_common.messages.avro.schemas import from_tree, to_tree
 from tests.support.transformer.orders import decode, encode
 from transformer.definition import EnumStep, FlagsStep, MaskStep, Transformer
 from transformer.errors import TransformError
-from transformer.steps.derive import Derived, Source, derive
+from transformer.steps.derive import Derived, SourceTopic, derive
 from transformer.steps.rewrite import IS_NATIVE
 
 if IS_NATIVE:
@@ -179,7 +179,7 @@ def masked(value: Any, how: str, schema: Any) -> str:  # noqa: ANN401 - of any t
 
 def derived(case: Case, steps: list[Any]) -> Derived:
     given_steps = [{**step.model_dump(exclude_none=True), **_salt(step)} for step in steps]
-    return derive(transformer_of(given_steps), Source("cdc.shop.orders", None, case.schema))
+    return derive(transformer_of(given_steps), SourceTopic("cdc.shop.orders", None, case.schema))
 
 
 def transformer_of(steps: list[Any]) -> Transformer:
@@ -267,7 +267,7 @@ def test_the_core_makes_the_same_bytes_of_a_chain_of_steps(tree: Any, chain: lis
     ]
     fields = [{"name": "a", "type": tree}, {"name": "b", "type": "string"}]
     schema = {"type": "record", "name": "Row", "namespace": "cdc.shop", "fields": fields}
-    made = derive(transformer_of(steps), Source("cdc.shop.orders", None, schema))
+    made = derive(transformer_of(steps), SourceTopic("cdc.shop.orders", None, schema))
     numbers = [0, 1, -1, -5, 2**31, 2**63 - 1, -(2**63)]
     branch = encode_long(tree.index("long")) if isinstance(tree, list) else b""
     values = [branch + encode_long(number) + encode_string("b") for number in numbers]

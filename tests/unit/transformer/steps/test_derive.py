@@ -13,7 +13,7 @@ from cdc_common.messages.avro.encoding import encode_bytes
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, ROW, TOPIC, decode, encode, envelope
 from transformer.errors import StepError, TransformError
-from transformer.steps.derive import Derived, Source, derive
+from transformer.steps.derive import Derived, SourceTopic, derive
 
 STEPS = """
 [[transformer.step]]
@@ -40,8 +40,8 @@ columns = { is_gift = "Whether it is a present.", total = "In cents." }
 """
 
 
-def source(value: Any = ENVELOPE, key: Any = KEY, pii: frozenset[str] = frozenset()) -> Source:  # noqa: ANN401
-    return Source(TOPIC, key, value, pii)
+def source(value: Any = ENVELOPE, key: Any = KEY, pii: frozenset[str] = frozenset()) -> SourceTopic:  # noqa: ANN401
+    return SourceTopic(TOPIC, key, value, pii)
 
 
 def transformed(made: Derived, value: object) -> Any:  # noqa: ANN401 - as above
