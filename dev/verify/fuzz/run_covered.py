@@ -10,7 +10,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["cassandra_storage"]):
+with atheris.instrument_imports(include=["cassandra_storage", "cdc_common.messages.avro"]):
     from dev.verify.fuzz.targets import TARGETS
 
 from dev.verify.fuzz.mutate import mutated

@@ -1,4 +1,4 @@
-"""Every public reader of cassandra_storage, and of SSTables as files, as a function of bytes, with seeds that it reads.
+"""Every public reader of cassandra_storage, of SSTables as files, and of Avro, as a function of bytes, with its seeds.
 
 A target may raise FormatError and nothing else, and asserts what must hold of whatever it could read.
 """
@@ -23,6 +23,7 @@ from cassandra_storage.formats.types.counter import merge_contexts, total
 from cassandra_storage.formats.types.cql_types import UserTypeDefinition, parse_type, type_text
 from cassandra_storage.formats.types.marshal import CqlType, decoder
 from cassandra_storage.formats.versions import VERSION_40, VERSION_50, VERSION_3014
+from dev.verify.fuzz.avro_targets import avro
 from dev.verify.fuzz.component_targets import component_list, compression_info, sstable_index
 from dev.verify.fuzz.segment_targets import coded, descriptor, entry, index, section, segment
 from dev.verify.fuzz.sstable_targets import cql_schema, sstable_files, sstable_name, sstable_rows, statistics, type_name
@@ -257,5 +258,6 @@ TARGETS: dict[str, Callable[[], Target]] = {
         sstable_index,
         type_name,
         cql_schema,
+        avro,
     )
 }

@@ -130,11 +130,17 @@ def plain_row(form: Form, value: Any) -> Any:  # noqa: ANN401 - of any type
 
 
 def check_damaged(rng: random.Random) -> bool:
-    """Damaged messages: only AvroError, and what the core takes is of the schema. Whether it took one."""
+    """A damaged message of any schema: check_message. Whether the core took it."""
     with_unions = rng.random() < 0.5
     case = Case.of(Schemas(rng, with_unions).record())
     whole = case.message(rng, in_blocks=rng.random() < 0.5)
-    data = damaged(rng, whole)
+    return check_message(case, whole, damaged(rng, whole))
+
+
+def check_message(case: Case, whole: bytes, data: bytes) -> bool:
+    """Any bytes behind a whole message: only AvroError, and what the core takes is of the schema. Whether it took
+    them.
+    """
     batch = without_room([HEADER + whole, HEADER + data])
     layout = Layout(case.program, opened(case.form))
     ends = python_ends(case, data)
