@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from cachetools import LRUCache
 
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages import wire
@@ -31,6 +35,7 @@ if IS_NATIVE:
     from cdc_native.avro.messages import Messages
 
 MOST_ROUTES = 1000  # pairs of schemas of a stream, kept by a process
+MOST_KEYS = 100  # schemas of keys of a partition whose last topic is kept
 
 
 class MakeTopic(Protocol):
@@ -83,8 +88,9 @@ class Routes:
         self._stream = stream
         self._catalogue = catalogue
         self._make_topic = make_topic
-        self._routes: dict[tuple[int | None, int], _Route] = {}
-        self._of_tombstones: dict[tuple[int, int | None], _Route] = {}  # by partition and key schema
+        self._routes: LRUCache[tuple[int | None, int], _Route] = LRUCache(MOST_ROUTES)
+        # By partition and key schema.
+        self._of_tombstones: defaultdict[int, LRUCache[int | None, _Route]] = defaultdict(partial(LRUCache, MOST_KEYS))
 
     def transform(self, record: SourceRecord, partition: int, check_target: CheckTarget) -> Message:
         """The target's message. CdcError: TRANSFORM_FAILED, TRANSFORM_STEP, or one of the registry or of Kafka."""
@@ -129,13 +135,12 @@ class Routes:
             groups.append(MessageGroup(route.topic, route.key.make_all(keys), route.value.make_all(values)))
             native += len(values) if route.key.is_native and route.value.is_native else 0
         for key_id, value_id in last.items():
-            self._of_tombstones[partition, key_id] = self._route_of(key_id, value_id)
+            self._of_tombstones[partition][key_id] = self._route_of(key_id, value_id)
         return Transformed(MessageGroups(partition, groups), None, native)
 
     def forget(self, partition: int) -> None:
         """Another process may have read on in the partition since: what came last in it is not known here."""
-        for known in [key for key in self._of_tombstones if key[0] == partition]:
-            del self._of_tombstones[known]
+        self._of_tombstones.pop(partition, None)
 
     def make_targets(self) -> None:
         """Make target topics again that were deleted. CdcError, KafkaException."""
@@ -156,24 +161,28 @@ class Routes:
         if record.value is None:
             return self._tombstone_route(key_id, partition)
         value_id = wire.schema_id(record.value)
-        route = self._of_tombstones[partition, key_id] = self._route_of(key_id, value_id)
+        route = self._of_tombstones[partition][key_id] = self._route_of(key_id, value_id)
         return route
 
     def _route_of(self, key_id: int | None, value_id: int) -> _Route:
-        return self._routes.get((key_id, value_id)) or self._keep_route(key_id, value_id)
+        route = self._routes.get((key_id, value_id))
+        if route is None:
+            route = self._routes[key_id, value_id] = self._make_route(key_id, value_id)
+        return route
 
     def _tombstone_route(self, key_id: int | None, partition: int) -> _Route:
         """A tombstone follows the deletion of its key, in its partition: messages of other partitions may have other
         schemas, and so another topic, already. Without one before it in this process, the newest schema says which
         topic it is.
         """
-        route = self._of_tombstones.get((partition, key_id))
+        known = self._of_tombstones[partition]
+        route = known.get(key_id)
         if route is None:
             newest = self._catalogue.newest(self._stream.topic)
             if newest is None:
                 raise TransformError("it is a tombstone, and its topic has no schema of values")
             route = self._route_of(key_id, newest.value_id)
-            self._of_tombstones[partition, key_id] = route
+            known[key_id] = route
         return route
 
     def _version(self, part: Part, schema_id: int) -> int:
@@ -188,14 +197,6 @@ class Routes:
         version = self._version("value", value_id)
         newest = self._catalogue.version(self._stream.topic, "value", self._stream.newest_id)
         return newest is not None and version < newest
-
-    def _keep_route(self, key_id: int | None, value_id: int) -> _Route:
-        """Make a route, and forget the oldest if there are too many."""
-        made = self._make_route(key_id, value_id)
-        if len(self._routes) >= MOST_ROUTES:
-            del self._routes[next(iter(self._routes))]
-        self._routes[key_id, value_id] = made
-        return made
 
     def _make_route(self, key_id: int | None, value_id: int) -> _Route:
         key = None

@@ -209,14 +209,18 @@ def test_a_message_without_a_header_in_a_chunk(bad: SourceRecord) -> None:
     assert (len(made.messages), made.error is None) == (1, False)
 
 
+def _is_key(schema_id: int) -> bool:
+    return schema_id == KEY_ID or schema_id >= 5000
+
+
 class ManySchemas(MemoryCatalogue):
-    """Every number but the key's is a schema of values, and each has its own topic."""
+    """Every number is a schema of values, and each has its own topic, but the key's number and those from 5,000 on."""
 
     def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
-        return super().schema(KEY_ID if schema_id == KEY_ID else VALUE_ID)
+        return super().schema(KEY_ID if _is_key(schema_id) else VALUE_ID)
 
     def version(self, _topic: str, part: Part, schema_id: int) -> int | None:
-        return schema_id if (part == "key") == (schema_id == KEY_ID) else None
+        return schema_id if (part == "key") == _is_key(schema_id) else None
 
     def register(self, transformer: Transformer, derived: Derived) -> Registered:
         return super().register(transformer, derived)._replace(topic=f"orders-v{len(self.registered)}")
@@ -241,12 +245,14 @@ def test_a_chunk_of_several_schemas_keeps_the_order() -> None:
 
 
 def test_the_routes_that_are_kept_are_bounded() -> None:
-    scene = many_schemas()
-    with patch("transformer.routing.routes.MOST_ROUTES", new=5):
+    with patch.multiple("transformer.routing.routes", MOST_ROUTES=5, MOST_KEYS=3):
+        scene = many_schemas()
         for number in range(1000, 1020):
-            record = SourceRecord(ID, wire.header(number) + VALUE[wire.HEADER_SIZE :], 0)
+            key = wire.header(4000 + number) + ID[wire.HEADER_SIZE :]
+            record = SourceRecord(key, wire.header(number) + VALUE[wire.HEADER_SIZE :], 0)
             scene.routes.transform(record, 2, scene.checked.append)
     assert len(scene.routes._routes) == 5
+    assert len(scene.routes._of_tombstones[2]) == 3
 
 
 @native
