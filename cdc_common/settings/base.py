@@ -28,8 +28,8 @@ class Table(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _from_text(cls, value: object, info: ValidationInfo) -> object:
-        """Environment and flags carry only text: `a,b` is a list, and an empty text is None where None is allowed. No
-        path is empty: that would be the program's working directory.
+        """Environment and flags carry only text: `a,b` is a list, and an empty text is None where None is allowed. A
+        list in JSON would be one item with brackets. No path is empty: that would be the program's working directory.
         """
         field = cls.model_fields[info.field_name or ""]
         if value == "" and field.default is None:
@@ -37,5 +37,7 @@ class Table(BaseModel):
         if value == "" and field.annotation is Path:
             raise PydanticCustomError("empty", "It must not be empty")
         if isinstance(value, str) and get_origin(field.annotation) is list:
+            if value.lstrip().startswith('["'):
+                raise PydanticCustomError("list", "A list is a,b here, without brackets and quotes")
             return [item.strip() for item in value.split(",") if item.strip()]
         return value

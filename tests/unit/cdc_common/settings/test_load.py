@@ -101,6 +101,19 @@ def test_lists_and_nothing_in_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.materializer.tombstones is False
 
 
+def test_a_list_in_json_is_refused_in_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a list of one pattern it would match no topic, and nothing would say so."""
+    monkeypatch.setenv("CDC_ARCHIVE__TOPICS", '["cdc.shop.orders"]')
+    error = refused(Code.CONFIG_INVALID)
+    assert "CDC_ARCHIVE__TOPICS" in error.problem
+    assert "a,b" in error.problem
+
+
+def test_a_list_of_patterns_may_begin_with_a_bracket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_ARCHIVE__TOPICS", "[a-z]+,b")
+    assert load_settings(None, {}).settings.archive.topics == ["[a-z]+", "b"]
+
+
 @pytest.mark.parametrize(
     ("variable", "nearest"),
     [
