@@ -28,12 +28,9 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.commits import StoredOffset
 
 _AT_ONCE = 1000
-_MEMORY = {
-    # librdkafka reads ahead by at most the first value and one fetch response of the second.
-    "queued.max.messages.kbytes": 16_384,
-    "fetch.max.bytes": 8_388_608,
-    "fetch.queue.backoff.ms": 20,
-}
+_AHEAD_BYTES = 67_108_864  # that all consumers of a process read ahead, beside a fetch response of each
+_LEAST_AHEAD, _MOST_AHEAD = 1_048_576, 16_777_216  # by one consumer
+_MESSAGE_BYTES = 100  # librdkafka keeps more for each message that is read ahead
 
 
 _Errors = list[tuple[SourcePartition | None, int, KafkaError]]
@@ -52,16 +49,20 @@ class Read(NamedTuple):
 
 
 class SourceReader:
-    """Reads committed messages only. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED. Partitions are Kafka's."""
+    """Reads committed messages only. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED. Partitions are Kafka's. readers: of a
+    process, which share the memory for what is read ahead.
+    """
 
-    def __init__(self, settings: KafkaSettings, group: str, faults: Faults = NEUTRAL_FAULTS) -> None:
+    def __init__(
+        self, settings: KafkaSettings, group: str, faults: Faults = NEUTRAL_FAULTS, *, readers: int = 1
+    ) -> None:
         self._faults = faults
         self._assigned: dict[SourcePartition, int] = {}
         self.consumer = _open_consumer(
             {
                 **client_config(settings),
                 **QUICK,
-                **_MEMORY,
+                **_memory(readers),
                 "group.id": group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
@@ -117,6 +118,17 @@ class SourceReader:
             if partition is None:
                 raise KafkaException(error)
             read.errors[partition] = kafka_error(f"Cannot read {partition}", error)
+
+
+def _memory(readers: int) -> dict[str, int]:
+    """librdkafka reads ahead by at most this and one fetch response."""
+    ahead = min(max(_AHEAD_BYTES // readers, _LEAST_AHEAD), _MOST_AHEAD)
+    return {
+        "queued.max.messages.kbytes": ahead // 1024,
+        "queued.min.messages": min(100_000, ahead // _MESSAGE_BYTES),
+        "fetch.max.bytes": max(ahead // 2, _LEAST_AHEAD),
+        "fetch.queue.backoff.ms": 20,
+    }
 
 
 class ConfluentConsumer(Consumer):

@@ -168,7 +168,9 @@ class OpenStreams:
         reader = self._readers.get(transformer.name)
         if reader is None:
             group = self._definitions.group(transformer)
-            reader = self._readers[transformer.name] = SourceReader(self._definitions.kafka, group, STREAM_FAULTS)
+            readers = len(self._definitions.transformers)
+            reader = SourceReader(self._definitions.kafka, group, STREAM_FAULTS, readers=readers)
+            self._readers[transformer.name] = reader
         return reader
 
     def _routes_of(self, transformer: Transformer, stream: Stream) -> Routes:
