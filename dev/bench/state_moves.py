@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from multiprocessing.connection import Connection
 
-    from cdc_common.messages.changes import RowChange
     from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.records import Message
     from stream_runtime.state.download import Download
@@ -140,7 +139,7 @@ class Updates(RawProcessor):
         self.first_fold = self.first_fold or time.monotonic()
         return ChunkResult({b"p" + record.key: record.value for record in records}, [], 0)
 
-    def change_messages(self, _changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
+    def change_messages(self, _result: ChunkResult) -> Iterator[Message]:
         return iter(())
 
 

@@ -17,7 +17,6 @@ from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages
 from materializer.processing.raw_processor import RawProcessor
 from materializer.rows.catalog import TableCatalog
-from materializer.rows.published import NO_TOPICS
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 from stream_runtime.records import TopicShape
 from stream_runtime.worker import collector
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.planning.plan import TableSchema, TopicPlan
-    from materializer.records import Change, RawPartition, RawRecord
-    from materializer.rows.published import Published
+    from materializer.records import RawPartition, RawRecord
     from materializer.settings import MaterializerSettings
     from stream_runtime.records import Message, Rest
     from stream_runtime.state.reader import StateReader
@@ -61,14 +59,8 @@ class TableProcessor(RawProcessor):
         collector.collect()  # what is left of the chunk before
         return fold_chunk(state, records, self._catalog, self._rules)
 
-    def change_messages(
-        self, changes: Iterable[Change], published: Mapping[bytes, Published] = NO_TOPICS
-    ) -> Iterator[Message]:
-        return self._changes.messages(changes, published)
-
-    def messages(self, partition: RawPartition, result: ChunkResult) -> Iterator[Message]:
-        yield from self._changes.messages(result.changes, result.published, result.null_values)
-        yield from self.dead_letter_messages(partition, result.dead_letters)
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        return self._changes.messages(result.changes, result.published, result.null_values)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._dead_letters.messages(raw_partition, letters)

@@ -9,15 +9,13 @@ import structlog
 
 from materializer.fold.result import ChunkResult
 from materializer.processing.fold_report import FoldReport
-from materializer.rows.published import NO_TOPICS
 from stream_runtime.exactly_once.processor import Processor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from materializer.fold.gaps import DeadLetter
-    from materializer.records import Change, RawPartition
-    from materializer.rows.published import Published
+    from materializer.records import RawPartition
     from stream_runtime.exactly_once.report import Report
     from stream_runtime.records import Message
 
@@ -28,10 +26,8 @@ class RawProcessor(Processor[ChunkResult]):
     """The job's is TableProcessor."""
 
     @abstractmethod
-    def change_messages(
-        self, changes: Iterable[Change], published: Mapping[bytes, Published] = NO_TOPICS
-    ) -> Iterator[Message]:
-        """The messages that publish these changes. published: as in ChunkResult."""
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        """The messages that publish the changes of a folded chunk."""
 
     def dead_letter_messages(self, _raw_partition: RawPartition, _letters: Iterable[DeadLetter]) -> Iterator[Message]:
         """The messages that dead-letter these raw messages of the raw partition, or resolve them; none by default."""
@@ -39,7 +35,7 @@ class RawProcessor(Processor[ChunkResult]):
 
     def messages(self, partition: RawPartition, result: ChunkResult) -> Iterator[Message]:
         """All messages of a folded chunk: its changes, then its dead letters."""
-        yield from self.change_messages(result.changes, result.published)
+        yield from self.change_messages(result)
         yield from self.dead_letter_messages(partition, result.dead_letters)
 
     def log_committed(self, partition: RawPartition, offset: int, result: ChunkResult) -> None:

@@ -21,22 +21,19 @@ from materializer.job.planner import Planner
 from materializer.planning import change_topics
 from materializer.processing.raw_processor import RawProcessor
 from materializer.rows.catalog import TableCatalog
-from materializer.rows.published import NO_TOPICS
 from materializer.worker.batch_plan import BatchPlan
 from publisher.snapshot.connections import nodetool
 from publisher.topics.table_follower import TableFollower
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cdc_common.messages.changes import RowChange
     from dev.local_stack.servers.programs import Program
     from dev.local_stack.servers.stack import Stack
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.records import RawPartition, RawRecord
-    from materializer.rows.published import Published
     from stream_runtime.records import Message, Rest
     from stream_runtime.state.reader import StateReader
 
@@ -192,10 +189,8 @@ class SkippingProcessor(RawProcessor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return self._whole.fold(state, [record for at, record in enumerate(records, 1) if at % 20])
 
-    def change_messages(
-        self, changes: Iterable[RowChange], published: Mapping[bytes, Published] = NO_TOPICS
-    ) -> Iterator[Message]:
-        return self._whole.change_messages(changes, published)
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        return self._whole.change_messages(result)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._whole.dead_letter_messages(raw_partition, letters)

@@ -95,7 +95,7 @@ class ReshardedPartition:
             for letter in result.dead_letters
         )
         return chain(
-            processor.change_messages(result.changes, result.published),
+            processor.change_messages(result),
             *(
                 processor.dead_letter_messages(source, [letter for _, letter in letters])
                 for source, letters in groupby(placed, key=itemgetter(0))

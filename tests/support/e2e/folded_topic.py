@@ -88,7 +88,7 @@ class FoldedTopic:
             result = processor.fold(state, records)
             state.apply(result.writes)
             records = records[len(records) - result.left :]
-            for message in processor.change_messages(result.changes, result.published):
+            for message in processor.change_messages(result):
                 if message.value is not None:
                     yield self._change(message)
 

@@ -16,7 +16,7 @@ from materializer.worker.batch_plan import BatchPlan
 from stream_runtime.records import Message, TopicShape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from materializer.records import RawRecord
     from stream_runtime.state.reader import StateReader
@@ -47,8 +47,8 @@ class CountingProcessor(RawProcessor):
         count = next((number for number, record in enumerate(records) if record.value == WIDE_VALUE), len(records))
         return _count(state, records[:count])._replace(left=len(records) - count)
 
-    def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
-        for change in changes:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        for change in result.changes:
             count = json.dumps([change.row_sequence - 1, change.row_sequence]).encode()
             partition = partition_for(change.partition_key, CHANGE_PARTITIONS)
             yield Message(self._topic, partition, change.partition_key, count)

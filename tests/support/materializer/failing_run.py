@@ -14,19 +14,16 @@ from cdc_common.program.cli import Program
 from materializer.job import run as spark
 from materializer.job.planner import Planner
 from materializer.processing.raw_processor import RawProcessor
-from materializer.rows.published import NO_TOPICS
 from materializer.settings import Settings
 from materializer.worker.batch_plan import BatchPlan
 from tests.support.materializer.job_mutants import STOP_ALL_ON_ONE, stop_all_on_one
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cdc_common.messages.changes import RowChange
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.records import RawPartition, RawRecord
-    from materializer.rows.published import Published
     from stream_runtime.records import Message, Rest
     from stream_runtime.state.reader import StateReader
 
@@ -70,10 +67,8 @@ class FailingProcessor(RawProcessor):
             raise KeyError(SECRET)
         return self._whole.fold(state, records)
 
-    def change_messages(
-        self, changes: Iterable[RowChange], published: Mapping[bytes, Published] = NO_TOPICS
-    ) -> Iterator[Message]:
-        return self._whole.change_messages(changes, published)
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        return self._whole.change_messages(result)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._whole.dead_letter_messages(raw_partition, letters)

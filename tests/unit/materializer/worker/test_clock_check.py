@@ -26,10 +26,9 @@ from tests.support.materializer.memory_broker import PARTITION, MemoryBroker
 from tests.support.materializer.raw_builder import CATALOG, int_bytes, raw_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from stream_runtime.state.reader import StateReader
@@ -44,8 +43,8 @@ class OrdersProcessor(RawProcessor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return fold_chunk(state, records, CATALOG, RULES)
 
-    def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
-        for change in changes:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        for change in result.changes:
             yield Message("changes", 0, change.partition_key, f"{change.op} {change.source.cause}".encode())
 
 

@@ -29,10 +29,9 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert, static
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from stream_runtime.state.reader import StateReader
@@ -48,8 +47,8 @@ class CuttingProcessor(RawProcessor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return fold_chunk(state, records, catalog_of(FORWARD.table), bounded(MOST))
 
-    def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
-        for change in changes:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        for change in result.changes:
             yield Message("changes", 0, repr(change.clustering).encode(), repr(change).encode())
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from materializer.fold.chunk import fold_chunk
 from materializer.processing.raw_processor import RawProcessor
-from materializer.rows.published import NO_TOPICS
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, FaultPoint, InjectedFaultError
 from stream_runtime.records import Message, TopicShape
@@ -22,13 +21,11 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 from tests.support.materializer.wide_partition import bounded, insert, static
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
-    from materializer.rows.published import Published
     from stream_runtime.state.reader import StateReader
 
 ROWS, BEFORE, MOST = 12, 14, 4
@@ -47,11 +44,9 @@ class MovingProcessor(RawProcessor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return fold_chunk(state, records, self._catalog, bounded(MOST))
 
-    def change_messages(
-        self, changes: Iterable[RowChange], published: Mapping[bytes, Published] = NO_TOPICS
-    ) -> Iterator[Message]:
-        [recorded] = {published_table.topic for published_table in published.values()}
-        for change in changes:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        [recorded] = {published_table.topic for published_table in result.published.values()}
+        for change in result.changes:
             topic = change.topic or recorded
             shown = [change.op, change.row_sequence, change.source.cause, change.source.file]
             key = repr((change.partition_key, change.clustering)).encode()

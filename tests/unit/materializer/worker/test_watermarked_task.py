@@ -28,10 +28,9 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 from tests.support.materializer.wide_partition import bounded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cdc_common.messages.changes import RowChange
     from materializer.fold.result import ChunkResult
     from stream_runtime.exactly_once.report import Report
     from stream_runtime.state.reader import StateReader
@@ -49,8 +48,8 @@ class RestingProcessor(RawProcessor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return fold_chunk(state, records, catalog_of(FORWARD.table), SETTINGS)
 
-    def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
-        for change in changes:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+        for change in result.changes:
             yield Message("changes", 0, repr(change.clustering).encode(), repr(change).encode())
 
     def is_busy(self, result: ChunkResult) -> bool:
