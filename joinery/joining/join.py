@@ -20,6 +20,7 @@ from joinery.joining.layout import (
     decode_continuation,
     encode_continuation,
     frontier_key,
+    half_key,
 )
 from joinery.joining.overlay import Overlay
 from joinery.joining.records import Joined, Kind, Routed
@@ -113,13 +114,23 @@ class _ChunkJoin:
                 return False
         if step is not None:
             self._write(step)
-        origin = routed.origin
-        self._overlay.put(frontier_key(origin.input, origin.partition), encode_long(origin.offset + 1))
+        self._move_frontier(routed)
         return True
+
+    def _move_frontier(self, routed: Routed) -> None:
+        """The frontier is after a change once all its messages in this partition are joined."""
+        origin = routed.origin
+        half = half_key(origin.input, origin.partition)
+        if routed.has_more:
+            self._overlay.put(half, b"\x01")
+            return
+        if routed.kind is Kind.PUT and self._overlay.get(half) is not None:
+            self._overlay.put(half, None)
+        self._overlay.put(frontier_key(origin.input, origin.partition), encode_long(origin.offset + 1))
 
     def _step(self, offset: int, routed: Routed) -> _Step | None:
         """The message's step; None if the state has this version of the row, or a newer one. LostHistoryError."""
-        kind, row, origin, may_miss = routed
+        kind, row, origin, may_miss, _ = routed
         before = self._overlay.row(row.group, origin.input, row.ident)
         if before is not None and before.sequence >= origin.sequence:
             return None

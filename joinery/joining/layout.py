@@ -3,6 +3,7 @@
 - `r <group> <input> <ident>`: a row, with its sequence and its columns.
 - `n <group>`: the number of rows of each input.
 - `m f <input> <partition>`: the frontier, which is the next offset of a source partition.
+- `m h <input> <partition>`: there while only the first of two messages of a change is joined.
 - `m c`: how far a message is joined whose changes do not fit into one transaction.
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 CONTINUATION = b"mc"
 _FRONTIER = b"mf"
+_HALF = b"mh"
 
 
 class StoredRow(NamedTuple):
@@ -60,10 +62,16 @@ def frontier_key(number: int, partition: int) -> bytes:
     return _FRONTIER + bytes((number,)) + partition.to_bytes(4, "big")
 
 
-def read_frontier(pairs: Iterator[tuple[bytes, bytes]]) -> dict[tuple[int, int], int]:
-    """The next offset by input and partition, from all pairs of a state."""
+def half_key(number: int, partition: int) -> bytes:
+    return _HALF + bytes((number,)) + partition.to_bytes(4, "big")
+
+
+def read_frontier(pairs: Iterator[tuple[bytes, bytes]]) -> dict[tuple[int, int], int] | None:
+    """The next offset by input and partition, from all pairs of a state; None in the middle of a change."""
     found = {}
     for key, value in pairs:
+        if key == CONTINUATION or key.startswith(_HALF):
+            return None
         if key.startswith(_FRONTIER):
             place = key[len(_FRONTIER) :]
             found[place[0], int.from_bytes(place[1:], "big")] = read_long(value, 0)[0]

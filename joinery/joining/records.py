@@ -69,6 +69,8 @@ class Routed(NamedTuple):
     origin: Origin
     # Whether the row may be unknown: earlier messages may have been compacted away before the join began.
     may_miss: bool = False
+    # Whether another message of the same change follows in the same partition.
+    has_more: bool = False
 
 
 class Joined(NamedTuple):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from joinery.joining.records import Kind, Origin, Routed, Row
+from cdc_common.messages.topics import partition_for
+from joinery.joining.records import Group, Kind, Origin, Routed, Row
 
 
 class InputChange(NamedTuple):
@@ -34,3 +35,16 @@ def route(change: InputChange) -> list[Routed]:
     if after is not None:
         routed.append(Routed(Kind.PUT, after, origin, may_miss))
     return routed
+
+
+def place(messages: list[Routed], partitions: int) -> list[tuple[int, Routed]]:
+    """The messages of a change with their partitions of the internal topic, of so many."""
+    placed = [(partition_of(routed.row.group, partitions), routed) for routed in messages]
+    if len({partition for partition, _ in placed}) < len(placed):
+        partition, first = placed[0]
+        placed[0] = partition, first._replace(has_more=True)
+    return placed
+
+
+def partition_of(group: Group, partitions: int) -> int:
+    return partition_for(group.key + group.alone, partitions)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 
 from cdc_common.messages.avro.encoding import NULL, VALUE, encode_long
-from cdc_common.messages.topics import partition_for
 from joinery.joining.records import Group, Origin, Routed, Row, Rule
-from joinery.routing.route import InputChange, route
+from joinery.routing.route import InputChange, place, route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,8 +98,9 @@ class Changelogs:
         log = self.changes[of, source]
         origin = Origin(of, source, len(log), self._sequences[of, row_id], 1_000 * len(log), "write")
         log.append((row_id, after))
-        for routed in route(InputChange(self._placed(of, before), self._placed(of, after), origin)):
-            self.sent[of, source, partition_of(routed.row.group)].append(routed)
+        routed = route(InputChange(self._placed(of, before), self._placed(of, after), origin))
+        for target, message in place(routed, TARGET_PARTITIONS):
+            self.sent[of, source, target].append(message)
 
     def deliver(self, of: int, source: int, target: int) -> bool:
         """Append the next message from a source partition to a partition of the internal topic, if there is one."""
@@ -137,10 +137,6 @@ class Changelogs:
             return None
         ident = b"" if self.inputs[of].is_unique else number(values[0])
         return Row(self.group_of(of, values), ident, number(values[2]))
-
-
-def partition_of(group: Group) -> int:
-    return partition_for(group.key + group.alone, TARGET_PARTITIONS)
 
 
 def sql_join(inputs: Sequence[Input], rows: Sequence[Sequence[Values]]) -> dict[bytes, bytes]:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from joinery.joining.errors import FanOutError, LostHistoryError
 from joinery.joining.join import join_chunk
-from joinery.joining.layout import CONTINUATION, read_frontier
+from joinery.joining.layout import read_frontier
 from joinery.joining.records import Group, Kind, Origin, Routed, Row
+from joinery.routing.route import partition_of
 from tests.support.joinery.changelogs import (
     TARGET_PARTITIONS,
     Change,
@@ -19,7 +20,6 @@ from tests.support.joinery.changelogs import (
     Fold,
     Input,
     Values,
-    partition_of,
     rule_of,
     sql_join,
 )
@@ -59,14 +59,18 @@ class Partition:
         self.fold.take(made.changes)
         self.changes += made.changes
         self.next += len(messages) - made.left
-        if self.state.get(CONTINUATION) is None:
-            frontier = read_frontier(iter(self.state.data.items()))
+        frontier = read_frontier(iter(self.state.data.items()))
+        if frontier is not None:
             assert self.fold.rows == sql_join(self._logs.inputs, self._own(self._logs.rows_at(frontier)))
 
     def _own(self, rows: list[list[Values]]) -> list[list[Values]]:
         """The rows whose groups are in this partition."""
         return [
-            [values for values in found if partition_of(self._logs.group_of(of, values)) == self._number]
+            [
+                values
+                for values in found
+                if partition_of(self._logs.group_of(of, values), TARGET_PARTITIONS) == self._number
+            ]
             for of, found in enumerate(rows)
         ]
 
