@@ -12,10 +12,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from cdc_common.messages.topics import check_unversioned
+
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)")
 _INT64 = 1 << 63
-_VERSION = re.compile(r"-v([0-9]+)$")
 PII = "pii"
 
 
@@ -48,12 +49,7 @@ class Target(CatalogueSource):
     @field_validator("source")
     @classmethod
     def _check_source(cls, source: str) -> str:
-        found = _VERSION.search(source)
-        if found is not None and int(found[1]) > 1:
-            raise ValueError(
-                f"{source!r} ends as a later topic of {source[: found.start()]!r} does: choose another name"
-            )
-        return source
+        return check_unversioned(source)
 
 
 class MaskStep(Part):

@@ -95,6 +95,8 @@ class Code(Enum):
     ARCHIVE_LEDGER = (113, 4)
     ARCHIVE_TABLE = (114, 4)
     ARCHIVE_SETTING = (115, 2)
+    JOIN_PLAN = (120, 4)
+    JOIN_INPUT = (121, 4)
     SERVER_FAILED = (70, 5)
     CHECKPOINT_LOCATION = (71, 3)
 

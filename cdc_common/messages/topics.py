@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import count
 from struct import unpack_from
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MAX_TOPIC_LENGTH = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
+_VERSION = re.compile(r"-v([0-9]+)$")
 
 
 class Topic(NamedTuple):
@@ -38,6 +40,14 @@ def change_topic(prefix: str, keyspace: str, table: str, version: int = 1) -> st
 def versioned(topic: str, version: int) -> str:
     """The name of a version of a topic: the first has the plain name."""
     return f"{topic}-v{version}" if version > 1 else topic
+
+
+def check_unversioned(name: str) -> str:
+    """The name, or ValueError if it ends as a later version of another name does."""
+    found = _VERSION.search(name)
+    if found is not None and int(found[1]) > 1:
+        raise ValueError(f"{name!r} ends as a later topic of {name[: found.start()]!r} does: choose another name")
+    return name
 
 
 def versions(topic: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ TABLES = {
     "filler": "filler.settings:FillerSettings",
     "materializer": "materializer.settings:MaterializerSettings",
     "transformer": "transformer.settings:TransformerSettings",
+    "joinery": "joinery.settings:JoinerySettings",
     "archive": "archive.settings:ArchiveSettings",
     "schematizer": "schematizer.settings:SchematizerSettings",
     "log": "cdc_common.settings.shared:LogSettings",

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
-PROGRAM_EXTRAS = ("publisher", "filler", "materializer", "schematizer", "transformer", "archive", "postgresql")
+PROGRAM_EXTRAS = (
+    "publisher",
+    "filler",
+    "materializer",
+    "schematizer",
+    "transformer",
+    "joinery",
+    "archive",
+    "postgresql",
+)
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 

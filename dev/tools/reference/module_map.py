@@ -20,6 +20,7 @@ PACKAGES = (
     "materializer",
     "schematizer",
     "transformer",
+    "joinery",
     "archive",
     "dev",
 )

@@ -32,6 +32,7 @@ _QUARANTINE = "tests/servers/publisher/test_quarantine.py"
 _REGISTRY = "tests/unit/schematizer/commands/test_commands.py"
 _KEYS = "tests/unit/schematizer/security/test_secured_process.py"
 _ARCHIVE = "tests/servers/archive/test_program.py"
+_JOINERY = "tests/unit/joinery/commands/test_commands.py"
 _JOB_STATUS = "tests/unit/materializer/job/test_status.py"
 
 OWN: dict[str, Work] = {
@@ -143,6 +144,8 @@ OWN: dict[str, Work] = {
     "cassandra-transformer retry": Work(
         "stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)
     ),
+    "cassandra-joinery check": Work("joinery.commands.planned:print_check", _JOINERY, ('"check"',)),
+    "cassandra-joinery plan": Work("joinery.commands.planned:print_plan", _JOINERY, ('"plan"',)),
     "cassandra-archive run": Work("archive.job.run:run_archive", _ARCHIVE, ('"run"',)),
     "cassandra-archive check": Work("archive.commands.check:print_check", _ARCHIVE, ('"check"',)),
     "cassandra-archive plan": Work("archive.commands.plan:print_plan", _ARCHIVE, ('"plan"',)),

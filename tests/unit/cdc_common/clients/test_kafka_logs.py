@@ -14,7 +14,16 @@ from dev.local_stack.process.network import free_ports
 from tests.support import kafka_clients
 
 ROOT = Path(__file__).resolve().parents[4]
-PROGRAMS = ("cdc_common", "stream_runtime", "publisher", "filler", "materializer", "schematizer", "transformer")
+PROGRAMS = (
+    "cdc_common",
+    "stream_runtime",
+    "publisher",
+    "filler",
+    "joinery",
+    "materializer",
+    "schematizer",
+    "transformer",
+)
 CLASSES = {"Consumer", "Producer", "AdminClient", "Client"}
 SECONDS = 120
 

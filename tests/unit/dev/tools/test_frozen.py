@@ -48,7 +48,7 @@ def test_each_release_is_small() -> None:
 
 def test_each_module_that_sets_a_format_version_has_vectors() -> None:
     root = project_root()
-    programs = ("filler", "materializer", "publisher", "schematizer", "stream_runtime", "transformer")
+    programs = ("filler", "joinery", "materializer", "publisher", "schematizer", "stream_runtime", "transformer")
     packages = ("cassandra_storage/formats/json_forms", "cdc_common", *programs)
     files = [file for package in packages for file in (root / package).rglob("*.py")]
     found = {str(file.relative_to(root)) for file in files if SETS_A_VERSION.search(file.read_text())}

@@ -32,6 +32,7 @@ IMPORT_NAMES = {
     "schematizer",
     "stream_runtime",
     "transformer",
+    "joinery",
 }
 SOURCES = (*sorted(IMPORT_NAMES), "dev")
 HELP = """

@@ -1,0 +1,118 @@
+"""Records of the join: rows under their join keys, the messages of the internal topic, and joined changes.
+
+A row's columns are opaque here: they are the Avro bytes that go into the joined row, or into its key.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """The kind of a message of the internal topic."""
+
+    # The row is new under its join key.
+    PUT = 0
+    # The row keeps its join key, and has other columns.
+    UPDATE = 1
+    # The row leaves its join key.
+    RETRACT = 2
+
+
+class Group(NamedTuple):
+    """A join key, and the rows that have it."""
+
+    # The Avro bytes of the join key's columns in the joined key.
+    key: bytes
+    # Distinguishes rows that meet no other row, because a column of their join key is null; empty for all others.
+    alone: bytes = b""
+
+
+class Row(NamedTuple):
+    """A version of an input's row."""
+
+    # The rows that it meets.
+    group: Group
+    # The Avro bytes of its primary key's columns in the joined key, without those of the join key. They identify the
+    # row within its group.
+    ident: bytes
+    # The Avro bytes of its columns in the joined row.
+    columns: bytes
+
+
+class Origin(NamedTuple):
+    """The change of an input that is the cause of a message."""
+
+    # The number of the input.
+    input: int
+    # Kafka's partition of the input's topic.
+    partition: int
+    # The offset in that partition.
+    offset: int
+    # The row's sequence after the change.
+    sequence: int
+    # The time of the write (µs since 1970).
+    ts_us: int
+    # Why the row changed, as in change messages.
+    cause: str
+
+
+class Routed(NamedTuple):
+    """A message of the internal topic."""
+
+    # Its kind.
+    kind: Kind
+    # The row. The columns of a retracted row are empty.
+    row: Row
+    # The change that it comes from.
+    origin: Origin
+    # Whether the row may be unknown: earlier messages may have been compacted away before the join began.
+    may_miss: bool = False
+    # Whether another message of the same change follows in the same partition.
+    has_more: bool = False
+
+
+class Joined(NamedTuple):
+    """A change of a joined row."""
+
+    # The Avro bytes of the joined row's key.
+    key: bytes
+    # The Avro bytes of the joined row before the change; None if there was none.
+    before: bytes | None
+    # The Avro bytes of the joined row after the change; None if there is none.
+    after: bytes | None
+    # The sequence of each input's row; None for an input that has no row here.
+    rows: tuple[int | None, ...]
+    # The offset in the internal topic, which is the sequence of the joined row.
+    offset: int
+    # The change of an input that is the cause.
+    origin: Origin
+
+    @property
+    def op(self) -> str:
+        """The operation, as in Debezium's envelope."""
+        if self.before is None:
+            return "c"
+        return "d" if self.after is None else "u"
+
+
+class Rule(NamedTuple):
+    """The part of a join's definition that the join itself needs."""
+
+    # Whether each input is optional.
+    optional: tuple[bool, ...]
+    # The bytes of each input's columns in the joined key, where it has no row.
+    absent_idents: tuple[bytes, ...]
+    # The bytes of each input's columns in the joined row, where it has no row.
+    absent_columns: tuple[bytes, ...]
+    # The number of joined rows that one change of an input may change at most.
+    most_rows: int
+
+    def has_rows(self, counts: tuple[int, ...]) -> bool:
+        """Whether a group with so many rows of each input has joined rows."""
+        return any(counts) and all(count > 0 or optional for count, optional in zip(counts, self.optional, strict=True))
+
+    def keeps_alone(self, number: int) -> bool:
+        """Whether a row of this input has a joined row even if it meets no other row."""
+        return all(optional for other, optional in enumerate(self.optional) if other != number)

@@ -1,0 +1,1 @@
+"""Joined changes as the messages of the target's topic."""

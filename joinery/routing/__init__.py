@@ -1,0 +1,1 @@
+"""From a change of an input to messages of the internal topic."""

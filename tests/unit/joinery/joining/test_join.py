@@ -1,0 +1,166 @@
+"""The joined stream equals the SQL join of its inputs, at every frontier and at the end, with an unbroken chain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joinery.joining.errors import FanOutError, LostHistoryError
+from joinery.joining.join import join_chunk
+from joinery.joining.layout import read_frontier
+from joinery.joining.records import Group, Kind, Origin, Routed, Row
+from joinery.routing.route import partition_of
+from tests.support.joinery.changelogs import (
+    TARGET_PARTITIONS,
+    Change,
+    Changelogs,
+    Fold,
+    Input,
+    Values,
+    rule_of,
+    sql_join,
+)
+from tests.support.materializer.memory_state import MemoryState
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from joinery.joining.records import Joined
+
+ALL = 1 << 30
+INPUTS = st.lists(st.builds(Input, st.booleans(), st.booleans()), min_size=2, max_size=3)
+X = st.none() | st.integers(0, 2)
+
+
+class Partition:
+    """A partition of the internal topic, which is joined."""
+
+    def __init__(self, logs: Changelogs, number: int) -> None:
+        self.state = MemoryState()
+        self.fold = Fold()
+        self.next = 0
+        self.changes: list[Joined] = []
+        self._logs = logs
+        self._number = number
+        self._rule = rule_of(logs.inputs)
+
+    @property
+    def is_behind(self) -> bool:
+        return self.next < len(self._logs.topic[self._number])
+
+    def join(self, most_messages: int, most_bytes: int) -> None:
+        """Join a chunk, or its first part, and check the result."""
+        messages = list(enumerate(self._logs.topic[self._number]))[self.next :][:most_messages]
+        made = join_chunk(self._rule, self.state, messages, most_bytes)
+        self.state.apply(made.writes)
+        self.fold.take(made.changes)
+        self.changes += made.changes
+        self.next += len(messages) - made.left
+        frontier = read_frontier(iter(self.state.data.items()))
+        if frontier is not None:
+            assert self.fold.rows == sql_join(self._logs.inputs, self._own(self._logs.rows_at(frontier)))
+
+    def _own(self, rows: list[list[Values]]) -> list[list[Values]]:
+        """The rows whose groups are in this partition."""
+        return [
+            [
+                values
+                for values in found
+                if partition_of(self._logs.group_of(of, values), TARGET_PARTITIONS) == self._number
+            ]
+            for of, found in enumerate(rows)
+        ]
+
+
+def interleave(logs: Changelogs, partitions: list[Partition], random: Random, budgets: list[int]) -> None:
+    """Deliver all messages in a random order that keeps those of a source partition, and join them in between."""
+    waiting = [place for place, queue in logs.sent.items() if queue]
+    while waiting or any(partition.is_behind for partition in partitions):
+        if waiting and random.random() < 0.7:
+            place = random.choice(waiting)
+            if not logs.deliver(*place):
+                waiting.remove(place)
+        else:
+            partition = random.choice(partitions)
+            if partition.is_behind:
+                partition.join(random.choice((1, 2, 100)), random.choice(budgets))
+
+
+@settings(max_examples=60, deadline=None)
+@given(INPUTS, st.data(), st.randoms(use_true_random=False))
+def test_every_frontier_equals_the_sql_join(inputs: list[Input], data: st.DataObject, random: Random) -> None:
+    change = st.builds(Change, st.integers(0, len(inputs) - 1), st.integers(0, 3), X, st.none() | st.integers(0, 3))
+    logs = Changelogs(inputs)
+    partitions = [Partition(logs, number) for number in range(TARGET_PARTITIONS)]
+    for made in data.draw(st.lists(change, max_size=30)):
+        logs.add(made)
+    interleave(logs, partitions, random, [1, 30, ALL])
+    rows = {key: row for partition in partitions for key, row in partition.fold.rows.items()}
+    assert rows == sql_join(inputs, logs.rows_at(logs.end))
+
+
+def test_parts_of_a_message_and_one_transaction_make_the_same_changes() -> None:
+    inputs = [Input(True, False), Input(True, False), Input(False, False)]
+    logs = Changelogs(inputs)
+    for of in (0, 1):
+        for row_id in range(5):
+            logs.add(Change(of, row_id, 1, row_id))
+    logs.add(Change(2, 0, 1, 7))
+    logs.add(Change(2, 0, 1, 8))
+    logs.add(Change(2, 0, 2, 8))
+    logs.add(Change(2, 0, 1, 8))
+    logs.add(Change(2, 0, 1, None))
+    for place in logs.sent:
+        while logs.deliver(*place):
+            pass
+    made = []
+    for most in (1, 40, ALL):
+        partitions = [Partition(logs, number) for number in range(TARGET_PARTITIONS)]
+        for partition in partitions:
+            while partition.is_behind:
+                partition.join(100, most)
+        made.append([partition.changes for partition in partitions])
+    assert made[0] == made[1] == made[2]
+    assert sum(map(len, made[0])) == 25 * 5 + 2
+
+
+def test_a_message_that_fans_out_too_far_stops_alone() -> None:
+    inputs = [Input(False, False), Input(False, False)]
+    logs = Changelogs(inputs)
+    for row_id in range(0, 6, 2):
+        logs.add(Change(0, row_id, 1, 0))
+    logs.add(Change(1, 0, 1, 0))
+    (target,) = {place[2] for place in logs.sent}
+    for place in list(logs.sent):
+        while logs.deliver(*place):
+            pass
+    messages = list(enumerate(logs.topic[target]))
+    state = MemoryState()
+    first = join_chunk(rule_of(inputs, most_rows=2), state, messages, ALL)
+    assert (first.left, first.changes) == (1, [])
+    state.apply(first.writes)
+    with pytest.raises(FanOutError, match=r"it changes 3 joined rows, and the limit is 2"):
+        join_chunk(rule_of(inputs, most_rows=2), state, messages[3:], ALL)
+
+
+@pytest.mark.parametrize("kind", [Kind.UPDATE, Kind.RETRACT])
+def test_lost_history_is_noticed(kind: Kind) -> None:
+    rule = rule_of([Input(False, False), Input(False, False)])
+    routed = Routed(kind, Row(Group(b"\x02\x02"), b"\x02\x00", b"\x00"), Origin(0, 0, 5, 9, 0, "write"))
+    with pytest.raises(LostHistoryError):
+        join_chunk(rule, MemoryState(), [(0, routed)], ALL)
+    made = join_chunk(rule, MemoryState(), [(0, routed._replace(may_miss=True))], ALL)
+    assert (len(made.writes), made.left) == (3 if kind is Kind.UPDATE else 1, 0)
+
+
+def test_an_older_version_changes_nothing() -> None:
+    rule = rule_of([Input(False, False), Input(True, False)])
+    row = Row(Group(b"\x02\x02"), b"\x02\x00", b"\x00")
+    put = Routed(Kind.PUT, row, Origin(0, 0, 5, 9, 0, "write"))
+    late = put._replace(origin=put.origin._replace(sequence=8, offset=6))
+    made = join_chunk(rule, MemoryState(), [(0, put), (1, put), (2, late)], ALL)
+    assert ([change.op for change in made.changes], made.late) == (["c"], 2)
+    assert made.changes[0].rows == (9, None)
