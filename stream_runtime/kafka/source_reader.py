@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.commits import StoredOffset
 
 _AT_ONCE = 1000
-_AHEAD_BYTES = 67_108_864  # that all consumers of a process read ahead, beside a fetch response of each
-_LEAST_AHEAD, _MOST_AHEAD = 1_048_576, 16_777_216  # by one consumer
-_MESSAGE_BYTES = 100  # librdkafka keeps more for each message that is read ahead
+_AHEAD_BYTES = 33_554_432  # that all consumers of a process read ahead, beside a fetch response of each
+_LEAST_AHEAD, _MOST_AHEAD = 262_144, 16_777_216  # by one consumer
+_MESSAGE_BYTES = 400  # librdkafka keeps about as much for each message that is read ahead, beside its bytes
+_FETCHED_BYTES = 1_048_576  # of a partition at once: librdkafka's default
 
 
 _Errors = list[tuple[SourcePartition | None, int, KafkaError]]
@@ -125,8 +126,9 @@ def _memory(readers: int) -> dict[str, int]:
     ahead = min(max(_AHEAD_BYTES // readers, _LEAST_AHEAD), _MOST_AHEAD)
     return {
         "queued.max.messages.kbytes": ahead // 1024,
-        "queued.min.messages": min(100_000, ahead // _MESSAGE_BYTES),
-        "fetch.max.bytes": max(ahead // 2, _LEAST_AHEAD),
+        "queued.min.messages": ahead // _MESSAGE_BYTES,
+        "fetch.max.bytes": max(ahead // 2, _FETCHED_BYTES),
+        "max.partition.fetch.bytes": min(ahead // 2, _FETCHED_BYTES),
         "fetch.queue.backoff.ms": 20,
     }
 
