@@ -78,6 +78,13 @@ CHOICES = (
         "1",
         "Five steps of a transformer, by the core and by Python; no servers",
     ),
+    Choice(
+        "transformer-job",
+        "dev.bench.transformer_job",
+        "30",
+        "The whole job beside Spark's from_avro and to_avro; 40 transformers beside ten",
+        _MORE,
+    ),
     Choice("raw-forms", "dev.bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 

@@ -8,30 +8,25 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.request import urlopen
 
 import click
-import psutil
 from confluent_kafka.admin import NewTopic
 
 from cdc_common.settings import KafkaSettings
 from dev.bench import worker_steps
-from dev.bench.processes import MB, ProcessTree, wait_until_idle
-from dev.bench.raw_load import LOADS, PREFIX, Load, make_messages, make_topics, send
+from dev.bench.jobs import MASTER, Submitted, Work, watch
+from dev.bench.processes import wait_until_idle
+from dev.bench.raw_load import LOADS, PREFIX, Load, make_messages, make_topics
 from dev.bench.results import Figures, medians, report
-from dev.bench.threads import by_thread
 from dev.bench.topics import create_topics, message_counter
-from dev.local_stack.java.jars import install
 from dev.local_stack.java.peer_jars import SPARK_KAFKA
 from dev.local_stack.process.network import LOCALHOST, free_ports
-from dev.local_stack.process.processes import ChildProcess
 from dev.local_stack.servers import programs
 from dev.local_stack.servers.kafka import KafkaBroker
-from dev.local_stack.servers.spark_cluster import spark_home
 from materializer.records import RawPartition
 from stream_runtime.kafka import GroupPositions
 
@@ -40,13 +35,8 @@ if TYPE_CHECKING:
 
     from dev.local_stack.servers.programs import Program
 
-MASTER = "local-cluster[2,1,1024]"
 PARTITIONS = 4
-POLL_SECONDS = 0.5
-MOST_SECONDS = 3600.0
-WARM_UP = 500
-WARM_UP_SECONDS = 4.0
-LEAST_SECONDS = 0.05  # of CPU, that threads must have used to be shown
+PASSTHROUGH = Path(__file__).with_name("passthrough.py")
 
 
 class Run(NamedTuple):
@@ -109,7 +99,10 @@ def measure_job(run: Run) -> Figures:
     wait_until_idle()
     try:
         job.start()
-        return _watch(job, run, run.load.raw_topic, _committed(run), partial(_batches, job))
+        work = Work(
+            run.kafka, run.load.raw_topic, run.messages, _committed(run), partial(_batches, job), run.folder / "steps"
+        )
+        return watch(job, work)
     finally:
         job.stop()
         registry.stop()
@@ -118,120 +111,21 @@ def measure_job(run: Run) -> Figures:
 def measure_passthrough(run: Run) -> Figures:
     source, target = "passthrough-in", "passthrough-out"
     create_topics(run.kafka.bootstrap_servers, *(NewTopic(name, run.partitions, 1) for name in (source, target)))
-    program = _passthrough(run, source, target)
+    arguments = (run.kafka.bootstrap_servers, source, target, str(run.folder / "passthrough"))
+    program = Submitted(PASSTHROUGH, arguments, [SPARK_KAFKA], run.folder, run.master)
     wait_until_idle()
     try:
         program.start()
-        return _watch(program, run, source, message_counter(run.kafka.bootstrap_servers, target, run.partitions))
+        done = message_counter(run.kafka.bootstrap_servers, target, run.partitions)
+        return watch(program, Work(run.kafka, source, run.messages, done))
     finally:
         program.kill()
-
-
-def _passthrough(run: Run, source: str, target: str) -> Program:
-    jars = ",".join(str(jar) for jar in sorted(install(SPARK_KAFKA).glob("*.jar")))
-    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", run.master, "--jars", jars]
-    submit += ["--conf", "spark.ui.enabled=false", "--conf", f"spark.driver.host={LOCALHOST}"]
-    script = Path(__file__).with_name("passthrough.py")
-    arguments = (str(script), run.kafka.bootstrap_servers, source, target, str(run.folder / "passthrough"))
-    return _Submitted(submit, arguments, run.folder)
-
-
-class _Submitted(programs.Program):
-    """A Python file run by spark-submit."""
-
-    def __init__(self, submit: list[str], arguments: tuple[str, ...], folder: Path) -> None:
-        super().__init__(
-            "passthrough",
-            arguments,
-            folder=folder,
-            settings={},
-            environment=programs.spark_environment(folder),
-            start_seconds=programs.SPARK_START_SECONDS,
-            is_ready=lambda program: "ready" in program.output().splitlines(),
-        )
-        self._submit = submit
-
-    def command(self) -> list[str]:
-        return [*self._submit, *self.arguments]
-
-
-def _watch(
-    job: Program, run: Run, topic: str, done: Callable[[], int], batches: Callable[[], int] = lambda: 0
-) -> Figures:
-    """The figures of a job for all messages but the first ones, which warm it up, in two halves: Spark may start a
-    worker only for the second. `batches`: how many the job has run.
-    """
-    bootstrap, updates = run.kafka.bootstrap_servers, len(run.messages) - 2 * WARM_UP
-    for half in (1, 2):
-        send(bootstrap, topic, run.messages[(half - 1) * WARM_UP : half * WARM_UP])
-        _wait(job, done, half * WARM_UP)
-        time.sleep(WARM_UP_SECONDS)
-    with ProcessTree(job.pid, kind_of) as tree:
-        before, parts_before, batches_before = tree.usage(), _parts(tree, run), batches()
-        kafka_before = _kafka_seconds(run)
-        started = time.monotonic()
-        send(bootstrap, topic, run.messages[2 * WARM_UP :])
-        _wait(job, done, len(run.messages))
-        seconds = time.monotonic() - started
-        usage, batch_count, kafka_seconds = tree.usage(), batches() - batches_before, _kafka_seconds(run) - kafka_before
-        time.sleep(worker_steps.SETTLE_SECONDS)
-        parts = _parts(tree, run)
-    millions = updates / 1e6
-    return {
-        "cpu_s_per_million": (usage.cpu_seconds - before.cpu_seconds) / millions,
-        "rows_per_second": updates / seconds,
-        "peak_rss_mb": usage.peak_bytes / MB,
-        "cpu_s_before": before.cpu_seconds,
-        "kafka_cpu_s_per_million": kafka_seconds / millions,
-        "batches_per_second": batch_count / seconds,
-        **{f"rss_mb {kind}": size / MB for kind, size in sorted(tree.peak_by_kind.items())},
-        **{part: used / millions for part, used in sorted(_difference(parts, parts_before).items()) if used > 0},
-    }
 
 
 def _batches(job: Program) -> int:
     url = f"http://{LOCALHOST}:{job.settings['materializer.operations_port']}/status"
     with urlopen(url, timeout=30) as answer:
         return int(json.load(answer)["batches"])
-
-
-def _kafka_seconds(run: Run) -> float:
-    """Return what the broker has used."""
-    assert isinstance(run.kafka.process, ChildProcess)
-    times = psutil.Process(run.kafka.process.pid).cpu_times()
-    return float(times.user + times.system)
-
-
-def _difference(after: Figures, before: Figures) -> Figures:
-    return {part: used - before.get(part, 0.0) for part, used in after.items()}
-
-
-def _parts(tree: ProcessTree, run: Run) -> Figures:
-    """CPU seconds by kind of process; of the workers also by threads and, of Python's thread, by steps."""
-    kinds = {f"cpu {kind}": used for kind, used in tree.by_kind().items()}
-    threads = by_thread(tree.of_kind("workers"))
-    threads = {f"workers: {name}": used for name, used in threads.items() if used >= LEAST_SECONDS}
-    steps = {f"workers: step {step}": used for step, used in worker_steps.read(run.folder / "steps").items()}
-    return {**kinds, **threads, **steps}
-
-
-def _wait(job: Program, done: Callable[[], int], wanted: int) -> None:
-    deadline = time.monotonic() + MOST_SECONDS
-    while (count := done()) < wanted:
-        job.check()
-        if time.monotonic() > deadline:
-            raise click.ClickException(f"{count:,} of {wanted:,} messages after {MOST_SECONDS:.0f} s")
-        time.sleep(POLL_SECONDS)
-
-
-def kind_of(process: psutil.Process) -> str:
-    """Return which part of a Spark job a process is."""
-    line = " ".join(process.cmdline())
-    if "CoarseGrainedExecutorBackend" in line:
-        return "executors"
-    if "pyspark.daemon" in line:
-        return "workers"
-    return "driver's JVM" if "java" in process.name() else "driver"
 
 
 def _committed(run: Run) -> Callable[[], int]:

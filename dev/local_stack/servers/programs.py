@@ -185,6 +185,20 @@ def materializer(
     )
 
 
+def transformer(
+    folder: Path, file: Path, settings: Mapping[str, Setting], *, report: Callable[[str], None] = print
+) -> Program:
+    """The Spark job of a transformers file."""
+    return Program(
+        "transformer",
+        ("-m", "transformer", "run", str(file)),
+        folder=folder,
+        settings={"transformer.operations_port": free_ports(1)[0], **settings},
+        environment=spark_environment(folder, report),
+        start_seconds=SPARK_START_SECONDS,
+    )
+
+
 def spark_environment(folder: Path, report: Callable[[str], None] = print) -> dict[str, str]:
     """Return what PySpark must find in the environment: Java, this Python, and where scratch files go."""
     return {
