@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MASTER = "local-cluster[2,1,1024]"
 POLL_SECONDS = 0.5
 MOST_SECONDS = 3600.0
+STOPPED = '"event": "partition stopped"'  # in a log
+MOST_OUTPUT = 2000  # characters of the log that are shown
 WARM_UP = 500
 WARM_UP_SECONDS = 4.0
 LEAST_SECONDS = 0.05  # of CPU, that threads must have used to be shown
@@ -108,6 +110,8 @@ def wait(job: Program, done: Callable[[], int], wanted: int) -> None:
     deadline = time.monotonic() + MOST_SECONDS
     while (count := done()) < wanted:
         job.check()
+        if STOPPED in job.output():
+            raise click.ClickException(f"the job has stopped a partition: {job.output()[-MOST_OUTPUT:]}")
         if time.monotonic() > deadline:
             raise click.ClickException(f"{count:,} of {wanted:,} messages after {MOST_SECONDS:.0f} s")
         time.sleep(POLL_SECONDS)
