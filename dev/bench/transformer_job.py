@@ -6,6 +6,7 @@ materializer. After that, jobs with ten and with forty transformers of one file 
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import fastavro
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
@@ -46,6 +48,7 @@ PARTITIONS = 4
 GROUP = "bench"
 TARGET = "public.shop.orders"
 PEER_TARGET = "peer.shop.orders"
+FLINK_TARGET = "flink.shop.orders"
 PEER = Path(__file__).with_name("avro_job.py")
 PEER_STEPS = "mask by text"
 DISTINCT = 20_000  # messages, which are sent again and again
@@ -76,6 +79,7 @@ def main(messages: int, rounds: int, many: tuple[int, ...]) -> None:
                 _note(figures, name, number, measure_job(run, steps))
                 if steps == STEPS[PEER_STEPS]:
                     _note(figures, "Spark's from_avro, to_avro", number, measure_peer(run))
+                    _note(figures, "Flink SQL", number, measure_flink(run))
         for count in many:
             with _run(FEW_MESSAGES) as run:
                 _note(figures, f"{count} transformers", number, measure_many(run, count))
@@ -158,6 +162,43 @@ def measure_peer(run: Run) -> Figures:
         job.kill()
     if _distinct(run, PEER_TARGET) != expected:
         raise click.ClickException("Spark's job has made other messages than the transformer.")
+    return found
+
+
+def measure_flink(run: Run) -> Figures:
+    """After the job, as measure_peer. Flink writes by a schema of its own, so that values are compared, not bytes."""
+    expected = _values(run, TARGET)
+    source, bootstrap = f"flink-source.{TOPIC}", run.kafka.bootstrap_servers
+    create_topics(bootstrap, *(NewTopic(name, PARTITIONS, 1) for name in (source, FLINK_TARGET)))
+    job = programs.Program(
+        "flink",
+        ("-m", "dev.bench.flink_job", bootstrap, run.registry, source, FLINK_TARGET, str(run.folder)),
+        folder=run.folder,
+        settings={},
+        start_seconds=programs.SPARK_START_SECONDS,
+        is_ready=lambda program: "ready" in program.output().splitlines(),
+    )
+    wait_until_idle()
+    try:
+        job.start()
+        found = watch(job, Work(run.kafka, source, run.messages, message_counter(bootstrap, FLINK_TARGET, PARTITIONS)))
+    finally:
+        job.kill()
+    if _values(run, FLINK_TARGET) != expected:
+        raise click.ClickException("Flink has made other values than the transformer.")
+    return found
+
+
+def _values(run: Run, topic: str) -> set[str]:
+    """The distinct values of a topic, decoded by the schema that each names."""
+    schemas: dict[int, Any] = {}
+    found: set[str] = set()
+    for _, message in _distinct(run, topic):
+        schema_id = wire.schema_id(message)
+        if schema_id not in schemas:
+            schemas[schema_id] = fastavro.parse_schema(_schema(run, message))
+        value = fastavro.schemaless_reader(io.BytesIO(message[wire.HEADER_SIZE :]), schemas[schema_id], None)
+        found.add(json.dumps(value, default=str, sort_keys=True))
     return found
 
 

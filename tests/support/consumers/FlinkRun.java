@@ -25,6 +25,10 @@ public final class FlinkRun {
         tables = TableEnvironment.create(settings);
     }
 
+    public void set(String option, String value) {
+        tables.getConfig().set(option, value);
+    }
+
     public void execute(String statement) {
         tables.executeSql(statement);
     }

@@ -36,10 +36,7 @@ class Flink:
         self._classes = folder / "classes"
 
     def __enter__(self) -> Self:
-        jars = install(FLINK)
-        shutil.rmtree(self._classes, ignore_errors=True)
-        compile_java([_SOURCE], self._classes, level=17, libraries=sorted(jars.glob("*.jar")))
-        self._gateway = java_gateway(class_path(FLINK, self._classes), "-Xmx768m", *OPENED)
+        self._gateway = java_gateway(class_path(FLINK, compile_run(self._classes)), "-Xmx768m", *OPENED)
         return self
 
     def __exit__(
@@ -74,6 +71,14 @@ class Flink:
             ]
         except Py4JJavaError as error:
             raise FlinkError(causes(error.java_exception)) from None
+
+
+def compile_run(classes: Path) -> Path:
+    """Compile FlinkRun into a folder: the folder."""
+    jars = install(FLINK)
+    shutil.rmtree(classes, ignore_errors=True)
+    compile_java([_SOURCE], classes, level=17, libraries=sorted(jars.glob("*.jar")))
+    return classes
 
 
 OPENED = ("--add-opens=java.base/java.util=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED")
