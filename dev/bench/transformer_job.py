@@ -54,7 +54,7 @@ PEER_STEPS = "mask by text"
 DISTINCT = 20_000  # messages, which are sent again and again
 NAMED_BITS = (0, 1, 4, 5)  # of the step `flags`
 FEW_MESSAGES = 20_000  # for each of many transformers
-SECONDS = 60.0
+SECONDS, POLL_SECONDS = 60.0, 0.5
 
 
 class Run(NamedTuple):
@@ -263,7 +263,7 @@ def _distinct(run: Run, topic: str) -> set[tuple[bytes, bytes]]:
     found: set[tuple[bytes, bytes]] = set()
     ended = 0
     while ended < PARTITIONS:
-        for message in consumer.consume(10_000, SECONDS):
+        for message in consumer.consume(10_000, POLL_SECONDS):
             if message.error() is None:
                 found.add((message.key() or b"", message.value() or b""))
             else:
