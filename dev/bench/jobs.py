@@ -49,7 +49,7 @@ class Submitted(programs.Program):
             start_seconds=programs.SPARK_START_SECONDS,
             is_ready=lambda program: "ready" in program.output().splitlines(),
         )
-        self._jars = ",".join(str(jar) for each in jars for jar in sorted(install(each).glob("*.jar")))
+        self._jars = ",".join(str(jar) for jar_set in jars for jar in sorted(install(jar_set).glob("*.jar")))
         self._master = master
 
     def command(self) -> list[str]:
@@ -59,17 +59,19 @@ class Submitted(programs.Program):
 
 
 class Work(NamedTuple):
-    """What a job is given, and how to see what it has done.
+    """The messages of a job, and how to see which of them it has done."""
 
-    messages: keys and values for the topic. done: counts the messages that the job has done. batches: counts those of
-    Spark. steps: the folder of worker_steps.
-    """
-
+    # The broker.
     kafka: KafkaBroker
+    # The topic that the job reads.
     topic: str
+    # Keys and values for the topic.
     messages: Sequence[tuple[bytes, bytes]]
+    # Counts the messages that the job has done.
     done: Callable[[], int]
+    # Counts Spark's batches.
     batches: Callable[[], int] = lambda: 0
+    # The folder of worker_steps.
     steps: Path | None = None
 
 

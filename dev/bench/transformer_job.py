@@ -60,9 +60,13 @@ SECONDS, POLL_SECONDS = 60.0, 0.5
 class Run(NamedTuple):
     """The messages, the servers that both jobs use, and where files go."""
 
+    # The broker.
     kafka: KafkaBroker
+    # The URL of the registry.
     registry: str
+    # The folder for files.
     folder: Path
+    # Keys and values of the source topic.
     messages: Sequence[tuple[bytes, bytes]]
 
 
@@ -251,7 +255,7 @@ def _committed(run: Run, number: int) -> Callable[[], int]:
     """A function that counts the messages before a transformer's committed offsets."""
     settings = KafkaSettings(bootstrap_servers=run.kafka.bootstrap_servers)
     offsets = CommittedOffsets(settings, f"{GROUP}.{_name(number)}")
-    partitions = [SourcePartition(TOPIC, each) for each in range(PARTITIONS)]
+    partitions = [SourcePartition(TOPIC, partition) for partition in range(PARTITIONS)]
     return lambda: sum(offset or 0 for offset in offsets.committed(partitions, SECONDS).values())
 
 

@@ -1,4 +1,4 @@
-"""What the planner asks of a schema registry."""
+"""The requests of the planner to a schema registry."""
 
 from __future__ import annotations
 

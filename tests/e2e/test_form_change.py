@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from cdc_common.messages.topics import change_topic
-from tests.e2e.test_rebuild import materializer
 from tests.support.consumers.selected import read_topic
 from tests.support.consumers.typed_topic import expected_rows
 from tests.support.e2e.evolution import KEYSPACE
+from tests.support.e2e.materializer_command import materializer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

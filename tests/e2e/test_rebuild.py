@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from itertools import groupby
@@ -24,9 +21,9 @@ from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.history import History, chain_problems
 from dev.local_stack.servers.cassandra import CDC_DATACENTER
 from dev.local_stack.servers.cassandra_options import CassandraOptions
-from dev.local_stack.servers.programs import environment_of
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.evolution import KEYSPACE, Table
+from tests.support.e2e.materializer_command import materializer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,21 +118,6 @@ def lose_state(stack: Stack) -> None:
     assert len(found) == len(homes)
     for path in found:
         shutil.rmtree(path)
-
-
-def materializer(stack: Stack, *arguments: str) -> str:
-    """Run a command of it, and return the output."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "materializer", *arguments],
-        env={**kept, **environment_of(stack.materializer.settings)},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def check(client: CqlClient, t: Table) -> None:

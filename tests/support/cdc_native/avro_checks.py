@@ -138,7 +138,7 @@ def check_damaged(rng: random.Random) -> bool:
 
 
 def check_message(case: Case, whole: bytes, data: bytes) -> bool:
-    """Any bytes behind a whole message: only AvroError, and what the core takes is of the schema. Whether it took
+    """Any bytes after a whole message: only AvroError, and what the core takes is of the schema. Whether it took
     them.
     """
     batch = without_room([HEADER + whole, HEADER + data])

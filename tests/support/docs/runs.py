@@ -91,7 +91,7 @@ OWN: dict[str, Work] = {
     "cassandra-materializer rebuild": Work(
         "materializer.commands.rebuild.command:rebuild_table",
         "tests/e2e/test_rebuild.py",
-        ('"materializer"', '"rebuild"', '"--yes"'),
+        ("materializer(stack", '"rebuild"', '"--yes"'),
     ),
     "cassandra-materializer resend": Work(
         "materializer.commands.resend:resend_table",
