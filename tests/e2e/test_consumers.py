@@ -1,4 +1,4 @@
-"""Flink, the JDBC sink, DuckDB and clients show what SELECT gives: every type, an ALTER, static columns."""
+"""Flink, the JDBC sink, DuckDB, ClickHouse, Spark and clients show what SELECT gives: every type, an ALTER, statics."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.formats.types.marshal import NativeType
-from tests.support.consumers.clients import CLIENTS, client_rows
+from cassandra_storage.formats.types.marshal import ListType, MapType, NativeType, SetType
+from tests.support.consumers.clients import CLIENTS, clickhouse, client_rows
 from tests.support.consumers.flink_sql import FlinkError
 from tests.support.consumers.selected import SelectedTable, every_type, read_topic, topic_of, write_every_type
 from tests.support.consumers.typed_values import KEYSPACE
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dev.local_stack.servers.addresses import Servers
     from tests.support.consumers.flink_sql import Flink
     from tests.support.consumers.jdbc_sink import JdbcSinks
+    from tests.support.consumers.selected import Selected
     from tests.support.consumers.typed_topic import TypedTopic
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
@@ -64,6 +65,22 @@ def test_a_client_shows_every_type(rows: RawRows, topics: dict[str, TypedTopic],
     for forms in FORMS:
         table = every_type(forms)
         assert table.in_bytes(topics[forms], client_rows(command, topics[forms])) == table.select(rows)
+
+
+def test_clickhouse_shows_every_type(rows: RawRows, topics: dict[str, TypedTopic], tmp_path: Path) -> None:
+    """In the default forms. Its arrays have no null."""
+    table, topic = every_type("default_forms"), topics["default_forms"]
+    found = table.in_bytes(topic, client_rows(clickhouse(tmp_path), topic))
+    assert without_empty(table, found) == without_empty(table, table.select(rows))
+
+
+def without_empty(table: SelectedTable, rows: Selected) -> Selected:
+    """Rows whose empty collections are null."""
+    collections = {name for name, of in table.columns.items() if isinstance(of, ListType | SetType | MapType)}
+    return {
+        key: {name: None if name in collections and value == bytes(4) else value for name, value in row.items()}
+        for key, row in rows.items()
+    }
 
 
 def test_the_jdbc_sink_shows_every_type(

@@ -1,4 +1,4 @@
-"""Clients of Python, Java, Go and JavaScript, and DuckDB, read every type from a change topic."""
+"""Clients of Python, Java, Go and JavaScript, DuckDB and Spark read every type from a change topic."""
 
 from __future__ import annotations
 

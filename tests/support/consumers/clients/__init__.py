@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dev.local_stack.java.compiler import compile_java
 from dev.local_stack.java.jars import class_path, install
-from dev.local_stack.java.peer_jars import JAVA_CLIENT
+from dev.local_stack.java.peer_jars import JAVA_CLIENT, SPARK_AVRO
 from dev.local_stack.java.runtime import find_java
 from tests.support.consumers import tool_chains
 
@@ -50,6 +50,19 @@ def duckdb(_folder: Path) -> list[str]:
     return ["env", f"PYTHONPATH={packages}", sys.executable, str(program)]
 
 
+def spark(_folder: Path) -> list[str]:
+    jars = ",".join(str(jar) for jar in sorted(install(SPARK_AVRO).glob("*.jar")))
+    java_home = find_java(17).executable.parent.parent
+    program = SOURCES / "python" / "read_in_spark.py"
+    arguments = f"--jars {jars} pyspark-shell"
+    return ["env", f"JAVA_HOME={java_home}", f"PYSPARK_SUBMIT_ARGS={arguments}", sys.executable, str(program)]
+
+
+def clickhouse(_folder: Path) -> list[str]:
+    packages = tool_chains.packages("clickhouse", tool_chains.CLICKHOUSE)
+    return ["env", f"PYTHONPATH={packages}", sys.executable, str(SOURCES / "python" / "read_in_clickhouse.py")]
+
+
 def java(folder: Path) -> list[str]:
     jars = install(JAVA_CLIENT)
     source = SOURCES / "java" / "ReadTopic.java"
@@ -77,6 +90,7 @@ def javascript(folder: Path) -> list[str]:
 CLIENTS: dict[str, Callable[[Path], list[str]]] = {
     "Python": python,
     "DuckDB": duckdb,
+    "Spark": spark,
     "Java": java,
     "Go": go,
     "JavaScript": javascript,
