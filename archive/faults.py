@@ -17,8 +17,17 @@ def message_refused(partition: SourcePartition, offset: int, reason: str) -> Cdc
     return CdcError(
         Code.ARCHIVE_MESSAGE,
         f"The message at offset {offset} of {partition} cannot become a row: {reason}.",
-        'Set archive.on_error to "bytes": such messages are kept as they are, and counted. If the topic should not '
-        "have the message, find out who sent it.",
+        "Set on_error for this topic in archive.topic_settings, and restart the job: `bytes` keeps such messages as "
+        "they are, `dead_letter` sends them to a topic, and `skip` leaves them out. All are counted. If the topic "
+        "should not have the message, find out who sent it.",
+    )
+
+
+def subject_missing(table: str, subject: str) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_MESSAGE,
+        f"The messages of the table {table} are JSON, but the registry has no schema under {subject}.",
+        "Register an Avro schema that describes the JSON there, or name another subject in archive.topic_settings.",
     )
 
 

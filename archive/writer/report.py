@@ -22,6 +22,8 @@ class CutReport(NamedTuple):
     tombstones: int = 0
     # The number of rows that are kept as bytes.
     as_bytes: int = 0
+    # The number of messages that are not of their schema, and are dead letters or left out.
+    refused: int = 0
     # The number of rows without a business time.
     by_kafka_time: int = 0
     # The number of rows that compaction has removed between two tries.
@@ -38,6 +40,7 @@ class CutReport(NamedTuple):
             messages=self.messages + messages,
             tombstones=self.tombstones + made.tombstones,
             as_bytes=self.as_bytes + made.as_bytes,
+            refused=self.refused + sum(map(len, made.refused)),
             by_kafka_time=self.by_kafka_time + made.by_kafka_time,
         )
 

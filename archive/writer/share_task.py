@@ -27,6 +27,7 @@ from archive.writer.cut import CutClock, CutSettings
 from archive.writer.intent import Intent, intents_folder, plan_files, read_intent, store_intent
 from archive.writer.parquet import describe, write_parquet
 from archive.writer.positions import CutPosition, decode
+from archive.writer.refused import RefusedMessages
 from archive.writer.report import CutReport
 from archive.writer.rows import FileKey, RowMaker
 from archive.writer.schema_plans import SchemaPlans
@@ -38,7 +39,7 @@ from stream_runtime.records import Message, SourcePartition
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from archive.records import MadeFile, PlannedFile
+    from archive.records import MadeFile, PlannedFile, Refused
     from stream_runtime.records import Share, TopicShape
     from stream_runtime.source_batch import SourceBatch
 
@@ -92,6 +93,8 @@ class ShareParts(NamedTuple):
     plans: SchemaPlans
     # The place for file events.
     events: EventTopic
+    # The topic for dead letters.
+    dead_letter_topic: str
     # Returns the first available offset and the end of partitions.
     bounds: Bounds
     # The folder on the worker's disk, for this share alone.
@@ -127,6 +130,7 @@ class ShareTask:
         self._report: CutReport
         shutil.rmtree(parts.folder, ignore_errors=True)
         self.spill = Spill(parts.folder / "rows.arrow", parts.spill_bytes)
+        self._refused = RefusedMessages(share.stream, parts.folder / "refused.arrow")
         self._begin_cut()
 
     @property
@@ -155,6 +159,8 @@ class ShareTask:
                 self.spill.add(partition.partition, rows)
                 self._counts[partition.partition] += len(rows.rows)
             self._tombstones[partition.partition] += made.tombstones
+            for refused in made.refused:
+                self._refused.add(partition, refused, keep=self._definition.on_error == "dead_letter")
             self._report = self._report.with_batch(made, len(batch))
             self._clock.add(len(batch), batch.size, set(self._rows.used))
             reach(ArchivePoint.BATCH_SPILLED)
@@ -183,11 +189,13 @@ class ShareTask:
     def close(self) -> None:
         """Forget what is not committed."""
         self.spill.clear()
+        self._refused.clear()
         self._parts.commits.close()
 
     def _begin_cut(self) -> None:
         """Begin with what an intent says, or with the settings."""
         self.spill.clear()
+        self._refused.clear()
         self._clock.restart()
         self._next = dict(self.offsets)
         self._counts: Counter[int] = Counter()
@@ -296,6 +304,7 @@ class ShareTask:
                 self._next[at],
                 self._counts[at.partition],
                 self._tombstones[at.partition],
+                self._refused.counts[at.partition],
             )
             for at, position in self._positions.items()
         )
@@ -342,8 +351,11 @@ class ShareTask:
 
     def _commit(self, intent: Intent, files: list[MadeFile]) -> CutReport:
         """Step 5."""
-        event = _event_of(intent, files)
+        event = _event_of(intent, files, self._refused.named)
         where = self._parts.events
+        for letter in self._refused.letters(self._parts.dead_letter_topic):
+            self._parts.commits.send(letter)
+        reach(ArchivePoint.DEAD_LETTERS_SENT)
         self._parts.commits.send(Message(where.topic, where.partition, event.key, event.encode()))
         reach(ArchivePoint.EVENT_SENT)
         after = {
@@ -354,6 +366,7 @@ class ShareTask:
         self._positions |= after
         self._cut = intent.cut
         reach(ArchivePoint.CUT_COMMITTED)
+        self._refused.log()
         return self._report.with_files(event, time.monotonic() - self._started)
 
 
@@ -361,8 +374,10 @@ def _key_of(planned: PlannedFile) -> FileKey:
     return FileKey(planned.form, planned.schema_id, planned.version, planned.bucket)
 
 
-def _event_of(intent: Intent, files: Sequence[MadeFile]) -> FileEvent:
+def _event_of(intent: Intent, files: Sequence[MadeFile], refused: Sequence[Refused]) -> FileEvent:
     planned = sum(file.rows for file in intent.files)
     own = intent.definition
     missing = planned - sum(file.rows for file in files)
-    return FileEvent(intent.name, intent.cut, intent.ranges, own.table, own.layout, own.bucket, tuple(files), missing)
+    return FileEvent(
+        intent.name, intent.cut, intent.ranges, own.table, own.layout, own.bucket, tuple(files), missing, tuple(refused)
+    )

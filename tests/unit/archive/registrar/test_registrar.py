@@ -141,7 +141,7 @@ def test_an_incompatible_schema_gets_another_table(catalog: SqlCatalog, archive:
     registrar.commit()
     assert registrar.errors == {}
     assert read_numbers(catalog) == list(range(20))
-    others = catalog.load_table(f"{TABLE}_v2").scan().to_arrow().column("op").to_pylist()
+    others = catalog.load_table(f"{TABLE}__v2").scan().to_arrow().column("op").to_pylist()
     assert sorted(others) == list(range(20))
 
 

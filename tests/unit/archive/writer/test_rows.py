@@ -6,14 +6,13 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
-from tests.support.archive.scene import NOW_MS, TOPIC, Archive, Topic
+from tests.support.archive.scene import NOW_MS, TOPIC, Topic, archive_of, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,18 +32,6 @@ ORDER = {
     ],
 }  # fmt: skip
 TREE = {"type": "record", "name": "Tree", "fields": [{"name": "left", "type": ["null", "Tree"]}]}
-
-
-def archive_of(topic: Topic, folder: Path, **definition: Any) -> Archive:  # noqa: ANN401
-    made = Archive(topic, folder, **definition)
-    made.cut(rows=1)
-    made.run()
-    return made
-
-
-def rows_of(archive: Archive, columns: str = "*") -> list[tuple[Any, ...]]:
-    query = f"SELECT {columns} FROM read_parquet($1, union_by_name=true) ORDER BY _kafka_partition, _kafka_offset"
-    return duckdb.connect().execute(query, [[f"{archive.folder}/lake/{path}" for path in archive.paths()]]).fetchall()
 
 
 def test_an_envelope(tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""Messages of a cut that are not of their schema, and become no rows: counted, named, and sent as dead letters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import structlog
+
+from archive.records import Refused
+from archive.writer.rows import FileKey, RowBatch
+from archive.writer.spill import Spill
+from cdc_common.errors.codes import Code
+from cdc_common.messages import dead_letters
+from stream_runtime.records import Message, SourcePartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+_logger = structlog.get_logger(__name__)
+_NAMED = 100  # of a cut, in its file event
+_MEMORY_BYTES = 1024 * 1024
+_KEY = FileKey("bytes", None, 1, 0)
+
+
+class RefusedMessages:
+    """The refused messages of one share's cut. Those that become dead letters wait on the worker's disk."""
+
+    def __init__(self, topic: str, file: Path) -> None:
+        self.counts: Counter[int] = Counter()
+        """Their numbers by partition."""
+        self.named: list[Refused] = []
+        """The first ones."""
+        self._topic = topic
+        self._spill = Spill(file, _MEMORY_BYTES)
+
+    def add(self, partition: SourcePartition, messages: pa.RecordBatch, *, keep: bool) -> None:
+        """Add messages of a partition. keep: they become dead letters."""
+        self.counts[partition.partition] += len(messages)
+        for row in messages.slice(0, _NAMED - len(self.named)).select(["offset", "reason"]).to_pylist():
+            self.named.append(Refused(partition.partition, row["offset"], row["reason"]))
+        if keep:
+            self._spill.add(partition.partition, RowBatch(_KEY, messages))
+
+    def letters(self, target: str) -> Iterator[Message]:
+        """The dead letters, to the topic `target`: key and value as they are, with headers that say where and why."""
+        for partition, messages in self._spill.read(_KEY):
+            for row in messages.to_pylist():
+                headers = {
+                    dead_letters.CODE: Code.ARCHIVE_MESSAGE.text,
+                    dead_letters.REASON: row["reason"],
+                    dead_letters.TOPIC: self._topic,
+                    dead_letters.PARTITION: str(partition),
+                    dead_letters.OFFSET: str(row["offset"]),
+                    dead_letters.TIMESTAMP: str(row["timestamp_ms"]),
+                }
+                encoded = tuple((name, value.encode()) for name, value in headers.items())
+                yield Message(target, 0, row["key"], row["value"], encoded)
+
+    def log(self) -> None:
+        """Name the first one, after the commit."""
+        if self.named:
+            partition, offset, reason = self.named[0]
+            where = SourcePartition(self._topic, partition)
+            _logger.warning(
+                "messages refused", count=self.counts.total(), first=f"{where} offset {offset}", reason=reason
+            )
+
+    def clear(self) -> None:
+        self.counts.clear()
+        self.named.clear()
+        self._spill.clear()
