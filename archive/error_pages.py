@@ -17,8 +17,8 @@ EXPLANATIONS: dict[Code, Explanation] = {
         meaning="""A message is not of the schema that its header names, or has no header. The message of the error
         names partition, offset and reason, without values. Its share stops at the committed offsets: nothing is lost,
         and the job tries again after pauses of up to 5 minutes. Other shares continue.""",
-        cause="""Another program wrote to the topic, its messages are not in the `format` of the settings, or JSON has no
-        schema in the registry.""",
+        cause="""Another program wrote to the topic, its messages have another `format` than the settings say, or JSON
+        has no schema in the registry.""",
         fix="""Set `on_error` for the topic in `archive.topic_settings`, and restart the job. With `bytes` the message
         becomes a row whose key and value are bytes (`cdc_archive_bytes_rows_total`), with `dead_letter` it goes to
         `archive.dead_letter_topic`, and with `skip` it is left out (`cdc_archive_refused_messages_total`).""",

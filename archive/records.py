@@ -46,6 +46,8 @@ class Definition(NamedTuple):
     format: Literal["avro", "json", "bytes"] = "avro"
     # The subject of the registry whose newest schema JSON has.
     subject: str = ""
+    # What messages do that were deleted before they were read: they stop the share, or are counted and named.
+    lost: Literal["stop", "accept"] = "stop"
 
     def as_json(self) -> dict[str, Any]:
         return {**self._asdict(), "event_time": list(self.event_time)}
@@ -83,6 +85,8 @@ class Range(NamedTuple):
     tombstones: int
     # The number of messages that are not of their schema, and are dead letters or left out.
     refused: int = 0
+    # The number of offsets at its start whose messages were deleted before they were read.
+    lost: int = 0
 
 
 class Refused(NamedTuple):

@@ -93,11 +93,19 @@ class ArchiveSettings(JobSettings):
             "registry's subject `TOPIC-value`, or `bytes`."
         ),
     ] = "avro"
+    lost: Annotated[
+        Literal["stop", "accept"],
+        Field(
+            description="What messages do that were deleted before they were read: `stop` their share, or be counted "
+            "and named in the file event (`accept`)."
+        ),
+    ] = "stop"
     topic_settings: list[str] = Field(
         default=[],
         description="Settings of single topics: `cdc\\.shop\\..* layout=hive bucket=day` for a name or a regular "
         "expression. Keys: `table` (such as `shop.orders`), `layout`, `bucket`, `event_time` (fields with `|` between "
-        "them), `tombstones`, `on_error`, `format`, and `subject` (the registry's, for JSON). The last entry counts.",
+        "them), `tombstones`, `on_error`, `lost`, `format`, and `subject` (the registry's, for JSON). The last entry "
+        "counts.",
     )
     cut_rows: Annotated[int, Field(description="Number of messages of a share after which a cut ends.", ge=1)] = (
         1_000_000
@@ -162,6 +170,7 @@ class ArchiveSettings(JobSettings):
             row_group_rows=self.row_group_rows,
             format=self.format,
             subject=f"{topic}-value",
+            lost=self.lost,
         )
         for entry in map(parse_entry, self.topic_settings):
             if entry.matches(topic):

@@ -12,6 +12,7 @@ _CHOICES = {
     "tombstones": ("ignore", "keep"),
     "on_error": ("stop", "bytes", "dead_letter", "skip"),
     "format": ("avro", "json", "bytes"),
+    "lost": ("stop", "accept"),
 }
 _KEYS = (*_CHOICES, "event_time", "subject", "table")
 

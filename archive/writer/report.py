@@ -24,6 +24,8 @@ class CutReport(NamedTuple):
     as_bytes: int = 0
     # The number of messages that are not of their schema, and are dead letters or left out.
     refused: int = 0
+    # The number of offsets whose messages were deleted before they were read.
+    lost: int = 0
     # The number of rows without a business time.
     by_kafka_time: int = 0
     # The number of rows that compaction has removed between two tries.
@@ -49,6 +51,7 @@ class CutReport(NamedTuple):
             cuts=1,
             rows=sum(file.rows for file in event.files),
             missing=event.missing,
+            lost=sum(one.lost for one in event.ranges),
             files=len(event.files),
             bytes=sum(file.size for file in event.files),
             seconds=seconds,

@@ -125,6 +125,7 @@ class ShareTask:
         self._positions = self._read_positions()
         self._cut = max(position.cut for position in self._positions.values())
         self._intent = self._read_intent()
+        self._lost = self._find_lost()
         self._clock = CutClock(settings.cut)
         self._rows: RowMaker
         self._report: CutReport
@@ -135,10 +136,8 @@ class ShareTask:
 
     @property
     def offsets(self) -> dict[SourcePartition, int]:
-        """The committed offset of each partition, from which it is read. An intent may have some of the partitions."""
-        if self._intent is None:
-            return {partition: position.offset for partition, position in self._positions.items()}
-        return {SourcePartition(self._share.stream, one.partition): one.start for one in self._intent.ranges}
+        """The offset from which each partition is read: the committed one, or the first after lost messages."""
+        return {partition: start + self._lost[partition] for partition, start in self._starts().items()}
 
     @property
     def open_files(self) -> int:
@@ -178,6 +177,7 @@ class ShareTask:
         reach(ArchivePoint.ALL_FILES_STORED)
         report = self._commit(self._intent, files)
         self._intent = None
+        self._lost.clear()
         self._begin_cut()
         return report
 
@@ -191,6 +191,24 @@ class ShareTask:
         self.spill.clear()
         self._refused.clear()
         self._parts.commits.close()
+
+    def _starts(self) -> dict[SourcePartition, int]:
+        """The committed offset of each partition. An intent may have some of the partitions."""
+        if self._intent is None:
+            return {partition: position.offset for partition, position in self._positions.items()}
+        return {SourcePartition(self._share.stream, one.partition): one.start for one in self._intent.ranges}
+
+    @property
+    def _accepts_loss(self) -> bool:
+        return self._settings.definition.lost == "accept"
+
+    def _find_lost(self) -> Counter[SourcePartition]:
+        """The number of offsets of each partition whose messages were deleted, if the settings accept that."""
+        if not self._accepts_loss:
+            return Counter()
+        starts = self._starts()
+        bounds = self._parts.bounds(list(starts))
+        return Counter({partition: max(bounds[partition][0] - start, 0) for partition, start in starts.items()})
 
     def _begin_cut(self) -> None:
         """Begin with what an intent says, or with the settings."""
@@ -255,7 +273,7 @@ class ShareTask:
 
     def _check_added(self, known: Mapping[SourcePartition, CutPosition]) -> None:
         """Partitions that were added to an archived topic begin at 0."""
-        if not any(position.cut for position in known.values()):
+        if self._accepts_loss or not any(position.cut for position in known.values()):
             return
         for partition, position in known.items():
             if position.cut == 0 and position.offset > 0:
@@ -305,6 +323,7 @@ class ShareTask:
                 self._counts[at.partition],
                 self._tombstones[at.partition],
                 self._refused.counts[at.partition],
+                self._lost[at],
             )
             for at, position in self._positions.items()
         )
@@ -328,7 +347,8 @@ class ShareTask:
         for planned in intent.files:
             file = self._store_file(intent, planned)
             rows = 0 if file is None else file.rows
-            if rows > planned.rows or (rows < planned.rows and not self._settings.is_compacted):
+            may_miss = self._settings.is_compacted or self._accepts_loss
+            if rows > planned.rows or (rows < planned.rows and not may_miss):
                 raise intent_differs(self._share.id, f"{planned.path} has {rows} rows, and the intent {planned.rows}")
             if file is not None:
                 made.append(file)

@@ -86,6 +86,7 @@ class Topic:
     def __init__(self, partitions: int = 2, registry: MemoryRegistry | None = None) -> None:
         self.registry = registry or MemoryRegistry({7: ENVELOPE})
         self.messages: list[list[Stored]] = [[] for _ in range(partitions)]
+        self.firsts = [0] * partitions
         self.ends = [0] * partitions
         self.shape = TopicShape(partitions, "topic-id")
 
@@ -109,7 +110,12 @@ class Topic:
         return wire.header(schema_id) + encode_avro(self.registry.schemas[schema_id], value)
 
     def bounds(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, tuple[int, int]]:
-        return {at: (0, self.ends[at.partition]) for at in partitions}
+        return {at: (self.firsts[at.partition], self.ends[at.partition]) for at in partitions}
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        """Delete messages, as retention does."""
+        self.firsts[partition] = offset
+        self.messages[partition] = [message for message in self.messages[partition] if message[2] >= offset]
 
     def read(self, at: SourcePartition, first: int, most: int) -> tuple[SourceBatch | None, int]:
         """The next messages, and the offset after them."""

@@ -81,7 +81,7 @@ def test_a_range_with_more_messages_than_offsets(topic: Topic, tmp_path: Path) -
     [event] = archive.events()
     changed = event._replace(ranges=(event.ranges[0]._replace(refused=4),))
     [problem] = LedgerCheck(archive.store, read_rows=False).check([changed]).problems
-    assert "3 rows, 0 tombstones and 4 refused messages in [0, 6)" in problem
+    assert "3 rows, 0 tombstones, 4 refused and 0 lost messages in [0, 6)" in problem
 
 
 def test_an_event_names_the_first_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
