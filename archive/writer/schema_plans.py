@@ -15,6 +15,7 @@ import structlog
 
 from archive.faults import subject_missing
 from archive.records import SchemaPlan
+from archive.writer.aliases import with_aliases
 from archive.writer.columns import (
     BASE,
     BASE_COLUMNS,
@@ -103,8 +104,9 @@ class SchemaPlans:
             return self.bytes_layout(schema_id, pinned.form)
         is_json |= pinned is not None and pinned.form == "json"
         try:
-            table: Table | JsonTable = Table(Program(form_of(*to_tree(self._registry.get(schema_id)))))
-            payload = pa.schema(table)
+            tree, named = to_tree(self._registry.get(schema_id))
+            table: Table | JsonTable = Table(Program(form_of(tree, named)))
+            payload = with_aliases(pa.schema(table), tree, named)
             if is_json:
                 table = JsonTable(payload)
                 payload = table.schema

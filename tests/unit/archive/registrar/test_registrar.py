@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.expressions import EqualTo, Reference
 
 from archive.events.ledger import LedgerEvent
 from archive.registrar.lake_table import OFFSETS, LakeTable, LedgerOffsets
@@ -168,3 +171,64 @@ def test_the_columns_of_every_table_are_the_first(catalog: SqlCatalog, archive: 
     assert [(field.field_id, field.name) for field in table.schema().fields] == [
         (field["id"], field["name"]) for field in BASE_COLUMNS.fields
     ]
+
+
+def test_a_renamed_field_is_one_column(catalog: SqlCatalog, archive: Archive) -> None:
+    """The files of both schemas are read under the new name."""
+    fill(archive, 0, 20)
+    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    newer: Any = deepcopy(ENVELOPE)
+    [fields] = [field["type"][1]["fields"] for field in newer["fields"] if field["name"] == "before"]
+    fields[1] |= {"name": "title", "aliases": ["name"]}
+    archive.topic.registry.schemas[8] = newer
+    source = {"ts_us": 1_795_258_800_000_000, "row_sequence": 20}
+    change = {"op": "c", "before": None, "after": {"id": 20, "title": "new"}, "source": source, "ts_ms": 0}
+    archive.topic.send(0, archive.topic.encode(8, change))
+    archive.topic.send_change(0, 21)  # of a producer that does not know it yet
+    archive.run()
+    archive.cut(rows=1)
+    archive.run()
+    registrar.take(events(archive, 1))
+    registrar.commit()
+    assert registrar.errors == {}
+    rows = catalog.load_table(TABLE).scan().to_arrow().to_pylist()
+    assert {row["_row_sequence"]: row["after"]["title"] for row in rows} == {
+        **dict.fromkeys([*range(20), 21], "Ada"),
+        20: "new",
+    }
+    assert {tuple(row["after"]) for row in rows} == {("id", "title")}
+
+
+WIDER = [("int", "long"), ("float", "double"), (("decimal", 5), ("decimal", 12))]
+
+
+@pytest.mark.parametrize(("before", "after"), WIDER, ids=["int", "float", "decimal"])
+def test_a_column_that_becomes_wider(catalog: SqlCatalog, archive: Archive, before: Any, after: Any) -> None:  # noqa: ANN401
+    """Also within a record, and the files of the narrower type may come later."""
+    values: dict[Any, Any] = {"int": 7, "long": 2**40, "float": 1.5, "double": 1e300}
+    values |= {("decimal", 5): Decimal("123.45"), ("decimal", 12): Decimal("1234567890.12")}
+    for schema_id, kind in ((20, before), (21, after)):
+        typed = (
+            {"type": "bytes", "logicalType": "decimal", "precision": kind[1], "scale": 2}
+            if isinstance(kind, tuple)
+            else kind
+        )
+        inner = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": typed}]}
+        fields = [{"name": "x", "type": typed}, {"name": "inner", "type": inner}]
+        archive.topic.registry.schemas[schema_id] = {"type": "record", "name": "Row", "fields": fields}
+    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    archive.cut(rows=1)
+    for schema_id, kind in ((20, before), (21, after), (20, before)):
+        archive.topic.send(0, archive.topic.encode(schema_id, {"x": values[kind], "inner": {"x": values[kind]}}))
+        archive.run()
+        registrar.take(events(archive))
+        registrar.commit()
+        assert registrar.errors == {}
+    rows = catalog.load_table(TABLE).scan().to_arrow().to_pylist()
+    wanted = [values[before], values[after], values[before]]
+    assert [row["x"] for row in sorted(rows, key=lambda row: row["_kafka_offset"])] == wanted
+    assert [row["inner"]["x"] for row in sorted(rows, key=lambda row: row["_kafka_offset"])] == wanted
+    found = catalog.load_table(TABLE).scan(row_filter=EqualTo(term=Reference("x"), value=values[after])).to_arrow()
+    assert found.column("x").to_pylist() == [values[after]]
