@@ -47,6 +47,7 @@ class ArchiveStatus(StreamStatus):
         super().__init__(group, ARCHIVE_FAULTS.words, stopped, lags)
         self.registrar: RegistrarThread | None = None
         self._by_topic: dict[str, Counter[str]] = defaultdict(Counter)
+        self._versions: Counter[str] = Counter()
 
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
         super().count_batch(results, progress)
@@ -55,6 +56,8 @@ class ArchiveStatus(StreamStatus):
             counts["errors"] += result.error is not None
             if result.report is not None and isinstance(result.report.own, CutReport):
                 counts.update(_counts(result.report.own))
+                topic = result.share.stream
+                self._versions[topic] = max(self._versions[topic], result.report.own.version)
 
     def as_json(self) -> dict[str, Any]:
         """As StreamStatus, with the counts of each topic."""
@@ -83,6 +86,14 @@ class ArchiveStatus(StreamStatus):
             for topic, counts in list(self._by_topic.items()):
                 family.add_metric((topic,), counts[name])
             yield family
+        versions = GaugeMetricFamily(
+            f"{self._words.metrics}_schema_version",
+            "Highest schema version of a topic's files. It rises when a schema does not fit the table's columns.",
+            labels=("topic",),
+        )
+        for topic, version in list(self._versions.items()):
+            versions.add_metric((topic,), version)
+        yield versions
         registered = CounterMetricFamily(
             f"{self._words.metrics}_registered_files",
             "Files that were added to tables of the catalog.",

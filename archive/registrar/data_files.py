@@ -1,4 +1,4 @@
-"""What a table is told about a file: its rows, sizes and bounds, from the file's footer.
+"""Describes a file to a table: its rows, sizes and bounds, from the file's footer.
 
 PyIceberg finds the columns of a file by their names. A file from before a renaming has the former names, so it is
 described by a schema that has the table's numbers and types, and the file's names.

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchTableError
 
 from archive.faults import table_failed
 from archive.registrar.lake_table import LakeTable, LedgerOffsets
+from archive.registrar.start import Start, read_start, store_start
 from archive.table_names import versioned
 from archive.writer.schema_plans import columns_folder, newest_columns
 from cdc_common.errors.codes import CdcError
@@ -54,7 +56,7 @@ class Registrar:
     """The committer of all tables. One process has one."""
 
     def __init__(self, catalog: Catalog, store: Store, topic_id: str) -> None:
-        """topic_id: of the topic of the file events."""
+        """topic_id: of the topic of the file events. Exceptions of the catalog."""
         self.errors: dict[str, CdcError] = {}
         """The tables that could not be committed the last time, by name."""
         self.counts: Counter[str] = Counter()
@@ -65,6 +67,9 @@ class Registrar:
         self._store = store
         self._topic_id = topic_id
         self._waiting: dict[TableKey, list[_Waiting]] = defaultdict(list)
+        self._tables: dict[str, dict[int, int]] = {}
+        self._stored: Start | None = None
+        self._begin()
 
     def take(self, events: Iterable[LedgerEvent]) -> None:
         """Take new events, in the order of their offsets."""
@@ -91,18 +96,53 @@ class Registrar:
                 del self._waiting[key]
                 self.errors.pop(key.name, None)
 
+        self._store_start()
+
+    def _begin(self) -> None:
+        """Continue where all tables have the events, unless one of the tables has lost its position."""
+        start = read_start(self._store, self._catalog.name, self._topic_id)
+        for name, offsets in start.tables.items():
+            if not self._has(name, offsets):
+                _logger.warning("all file events are read again", table=name)
+                return
+        self.next, self._tables, self._stored = dict(start.offsets), dict(start.tables), start
+
+    def _has(self, name: str, offsets: Mapping[int, int]) -> bool:
+        """Whether a table is there, and has a position."""
+        try:
+            known = self._lake_table(name, "hour").offsets(self._catalog.load_table(name), self._topic_id)
+        except (NoSuchTableError, CdcError):
+            return False
+        return all(known.has(partition, offset - 1) for partition, offset in offsets.items())
+
+    def _store_start(self) -> None:
+        """Store what all tables have, if that is more than before."""
+        offsets = dict(self.next)
+        for waiting in self._waiting.values():
+            for one in waiting:
+                offsets[one.partition] = min(one.offset, offsets[one.partition])
+        start = Start(self._topic_id, offsets, dict(self._tables))
+        if start != self._stored:
+            store_start(self._store, self._catalog.name, start)
+            self._stored = start
+
+    def _lake_table(self, name: str, bucket: str) -> LakeTable:
+        namespace, _, table = name.rpartition(".")
+        return LakeTable(self._catalog, name, self._store.uri(f"{namespace}/{table}"), bucket)
+
     def _commit_table(self, key: TableKey) -> None:
-        namespace, _, name = key.name.rpartition(".")
-        lake_table = LakeTable(self._catalog, key.name, self._store.uri(f"{namespace}/{name}"), key.bucket)
+        lake_table = self._lake_table(key.name, key.bucket)
         table = lake_table.load()
         known = lake_table.offsets(table, self._topic_id)
         new = [one for one in self._waiting[key] if not known.has(one.partition, one.offset)]
         if not new:
+            self._tables[key.name] = known.offsets
             return
         offsets = LedgerOffsets(self._topic_id, _after(known.offsets, new))
         _, columns = newest_columns(self._store, columns_folder(key.table), key.version)
         paths = [self._store.uri(path) for one in new for path in one.paths]
         lake_table.commit(table, columns, paths, offsets)
+        self._tables[key.name] = offsets.offsets
         self.counts[key.name] += len(paths)
         _logger.info("files registered", table=key.name, files=len(paths), events=len(new))
 

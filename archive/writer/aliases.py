@@ -46,7 +46,7 @@ def _type(kind: pa.DataType, tree: Any, named: Mapping[str, Any]) -> pa.DataType
 
 
 def _resolved(tree: Any, named: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
-    """What a tree is, without the null of its union, and without a type's name."""
+    """The type of a tree: without the null of its union, and defined where the tree names it."""
     if isinstance(tree, list):
         others = [branch for branch in tree if branch != "null"]
         tree = others[0] if len(others) == 1 else tree

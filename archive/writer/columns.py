@@ -222,8 +222,8 @@ def _wider(known: str, wanted: str, path: str) -> str:
 
 
 def _find(fields: Sequence[Field], wanted: pa.Field, names: Collection[str]) -> Field | None:
-    """The column of a field: of its name, of its former one, or the renamed one of its alias. names: all of the record,
-    of which each has a column of its own.
+    """The column of a field: of its name, of its former one, or the renamed one of its alias. names: those of the
+    record's fields; each field has a column of its own.
     """
     by_name = {field["name"]: field for field in fields}
     if wanted.name in by_name:

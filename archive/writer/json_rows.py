@@ -42,7 +42,7 @@ class JsonTable:
         )
 
     def rows(self, messages: Messages, skipped: int = 0) -> pa.RecordBatch:  # noqa: ARG002 - JSON has no header
-        """The rows of texts, of which none is None."""
+        """The rows of texts. None of them is None."""
         offsets, data, _ = messages.binary()
         texts = pa.Array.from_buffers(
             pa.large_binary(), len(messages), [None, pa.py_buffer(offsets), pa.py_buffer(data)]

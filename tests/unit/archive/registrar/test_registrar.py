@@ -15,6 +15,7 @@ from pyiceberg.expressions import EqualTo, Reference
 from archive.events.ledger import LedgerEvent
 from archive.registrar.lake_table import OFFSETS, LakeTable, LedgerOffsets
 from archive.registrar.registrar import Registrar
+from archive.registrar.start import Start
 from archive.writer.columns import BASE_COLUMNS
 from cdc_common.errors.codes import Code
 from tests.support.archive.scene import ENVELOPE, Archive, Topic
@@ -78,6 +79,45 @@ def test_a_table_has_each_event_once(catalog: SqlCatalog, archive: Archive) -> N
     assert table.properties[OFFSETS] == '{"topic_id":"events-topic","offsets":{"0":5}}'
     hours = {task.file.partition[0] for task in table.scan().plan_files()}
     assert len(hours) == 2
+
+
+def test_a_start_begins_where_all_tables_are(catalog: SqlCatalog, archive: Archive) -> None:
+    fill(archive, 0, 60)
+    first = Registrar(catalog, archive.store, TOPIC_ID)
+    assert first.next == {}
+    first.take(events(archive))
+    first.commit()
+    assert Registrar(catalog, archive.store, TOPIC_ID).next == {0: 3}
+    assert Registrar(catalog, archive.store, "another topic").next == {}
+    catalog.drop_table(TABLE)
+    again = Registrar(catalog, archive.store, TOPIC_ID)
+    assert again.next == {}
+    again.take(events(archive))
+    again.commit()
+    assert read_numbers(catalog) == list(range(60))
+    assert Registrar(catalog, archive.store, TOPIC_ID).next == {0: 3}
+
+
+def test_a_start_waits_for_the_table_that_fails(catalog: SqlCatalog, archive: Archive) -> None:
+    fill(archive, 0, 20)
+    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    table = catalog.load_table(TABLE)
+    with table.transaction() as transaction:
+        transaction.remove_properties(OFFSETS)
+    fill(archive, 20, 60)
+    registrar.take(events(archive, 1))
+    registrar.commit()
+    assert registrar.errors.keys() == {TABLE}
+    assert Start.decode(archive.store.read("_archive/registrar/lake.json") or b"").offsets == {0: 1}
+    assert Registrar(catalog, archive.store, TOPIC_ID).next == {}  # that table has lost its position
+
+
+def test_a_damaged_start_is_none(catalog: SqlCatalog, archive: Archive) -> None:
+    for data in (b"", b"[]", b'{"format": 2}', b'{"format": 1, "topic_id": "events-topic"}'):
+        archive.store.put("_archive/registrar/lake.json", data)
+        assert Registrar(catalog, archive.store, TOPIC_ID).next == {}
 
 
 def test_a_stale_committer_is_refused(catalog: SqlCatalog, archive: Archive) -> None:
