@@ -58,6 +58,15 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""Correct what the message names. A table can be dropped from the catalog, without its files:
         after a restart the registrar makes it again from all file events.""",
     ),
+    Code.ARCHIVE_VERSION: Explanation(
+        "Schema needs another version",
+        meaning="""The columns of a new schema do not fit those of the table: a field has another type, which no column
+        can hold beside the one before. Its messages go to another schema version: for `iceberg` to a table that ends in
+        `__v2`, for `hive` to the folder `schema_version=2`. Nothing stops, and nothing is lost.""",
+        cause="""A producer registered a schema whose field changed its type, such as from int to string.""",
+        fix="""Tell the readers of the table: they read both versions, or a view of both. If the change was a mistake,
+        register the former type again: later messages go to the version that fits.""",
+    ),
     Code.ARCHIVE_SETTING: Explanation(
         "Archive setting refused",
         meaning="A setting of the archive is missing, or does not fit what was archived before.",
@@ -80,6 +89,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.ARCHIVE_LEDGER: (Scope.COMMAND,),
     Code.ARCHIVE_TABLE: (Scope.TABLE,),
     Code.ARCHIVE_SETTING: (Scope.RAW_PARTITION, Scope.START),
+    Code.ARCHIVE_VERSION: (Scope.NOTHING,),
     Code.TRANSACTION_EXPIRED: (Scope.RAW_PARTITION,),
     Code.UNEXPECTED: (Scope.RAW_PARTITION,),
     Code.RAW_PARTITION_STOPPED: (Scope.RAW_PARTITION,),

@@ -32,6 +32,7 @@ _PER_TOPIC = (
     ("bytes_rows", "Rows that are kept as bytes: no schema describes them, or they are not of their schema."),
     ("refused_messages", "Messages that are not of their schema, and became dead letters or were left out."),
     ("lost_messages", "Offsets whose messages were deleted before they were read, where the settings accept that."),
+    ("new_schema_versions", "Schema versions that were begun, because a schema does not fit the columns before."),
     ("kafka_time_rows", "Rows that have Kafka's time, because no field has the time of their event."),
     ("missing_rows", "Rows that compaction of the topic has removed between two tries of a cut."),
     ("files", "Files that were stored."),
@@ -47,7 +48,6 @@ class ArchiveStatus(StreamStatus):
         super().__init__(group, ARCHIVE_FAULTS.words, stopped, lags)
         self.registrar: RegistrarThread | None = None
         self._by_topic: dict[str, Counter[str]] = defaultdict(Counter)
-        self._versions: Counter[str] = Counter()
 
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
         super().count_batch(results, progress)
@@ -56,8 +56,6 @@ class ArchiveStatus(StreamStatus):
             counts["errors"] += result.error is not None
             if result.report is not None and isinstance(result.report.own, CutReport):
                 counts.update(_counts(result.report.own))
-                topic = result.share.stream
-                self._versions[topic] = max(self._versions[topic], result.report.own.version)
 
     def as_json(self) -> dict[str, Any]:
         """As StreamStatus, with the counts of each topic."""
@@ -86,14 +84,6 @@ class ArchiveStatus(StreamStatus):
             for topic, counts in list(self._by_topic.items()):
                 family.add_metric((topic,), counts[name])
             yield family
-        versions = GaugeMetricFamily(
-            f"{self._words.metrics}_schema_version",
-            "Highest schema version of a topic's files. It rises when a schema does not fit the table's columns.",
-            labels=("topic",),
-        )
-        for topic, version in list(self._versions.items()):
-            versions.add_metric((topic,), version)
-        yield versions
         registered = CounterMetricFamily(
             f"{self._words.metrics}_registered_files",
             "Files that were added to tables of the catalog.",
@@ -119,6 +109,7 @@ def _counts(cut: CutReport) -> dict[str, int]:
         "tombstones": cut.tombstones,
         "bytes_rows": cut.as_bytes,
         "refused_messages": cut.refused,
+        "new_schema_versions": cut.new_versions,
         "lost_messages": cut.lost,
         "kafka_time_rows": cut.by_kafka_time,
         "missing_rows": cut.missing,

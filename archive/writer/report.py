@@ -34,8 +34,8 @@ class CutReport(NamedTuple):
     files: int = 0
     # The size of the files in bytes.
     bytes: int = 0
-    # The highest schema version of a file.
-    version: int = 0
+    # The number of schema versions that were begun, because a schema did not fit the columns before.
+    new_versions: int = 0
     # The time that the cuts took, in s.
     seconds: float = 0.0
 
@@ -56,11 +56,9 @@ class CutReport(NamedTuple):
             lost=sum(one.lost for one in event.ranges),
             files=len(event.files),
             bytes=sum(file.size for file in event.files),
-            version=max((file.planned.version for file in event.files), default=0),
             seconds=seconds,
         )
 
     def and_then(self, later: CutReport) -> CutReport:
         """Both, one after the other."""
-        sums = CutReport._make(one + other for one, other in zip(self, later, strict=True))
-        return sums._replace(version=max(self.version, later.version))
+        return CutReport._make(one + other for one, other in zip(self, later, strict=True))

@@ -26,6 +26,7 @@ from archive.writer.columns import (
 )
 from archive.writer.json_rows import JsonTable
 from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.errors.codes import Code
 from cdc_common.messages.avro.forms import NotNativeError, form_of
 from cdc_common.messages.avro.schemas import to_tree
 from cdc_native.avro.columns import Table
@@ -72,11 +73,17 @@ class SchemaPlans:
         self._store = store
         self._registry = registry
         self._folder = columns_folder(table)
+        self._new_versions = 0
         self._layouts: dict[tuple[int, SchemaPlan | None, bool], Layout] = {}
 
     def layout(self, schema_id: int, pinned: SchemaPlan | None = None) -> Layout:
         """The layout of a schema: by a plan that is made, or by the `pinned` one, which an intent keeps."""
         return self._cached(schema_id, pinned, is_json=False)
+
+    def take_new_versions(self) -> int:
+        """The number of schema versions that were begun here since the last call."""
+        count, self._new_versions = self._new_versions, 0
+        return count
 
     def bytes_layout(self, schema_id: int = -1, form: PlanForm = "bytes") -> Layout:
         """The layout of rows of bytes: of a schema, or of messages without one."""
@@ -135,8 +142,9 @@ class SchemaPlans:
                 number, columns = self._ensure(version, schema)
             except IncompatibleError as error:
                 version += 1
+                problem, code = error.reason, Code.ARCHIVE_VERSION.text
                 _logger.warning(
-                    "schema needs another version", schema_id=schema_id, version=version, reason=error.reason
+                    "schema needs another version", code=code, schema_id=schema_id, version=version, problem=problem
                 )
             else:
                 return SchemaPlan(schema_id, form, version, number), columns
@@ -150,6 +158,7 @@ class SchemaPlans:
                 return number, columns
             data = json.dumps(merged.as_json(), ensure_ascii=False).encode()
             if self._store.put_new_bytes(_path(self._folder, version, number + 1), data):
+                self._new_versions += version > 1 and number == 0
                 return number + 1, merged
 
     def _read(self, version: int, number: int) -> Columns | None:

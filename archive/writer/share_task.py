@@ -387,7 +387,8 @@ class ShareTask:
         self._cut = intent.cut
         reach(ArchivePoint.CUT_COMMITTED)
         self._refused.log()
-        return self._report.with_files(event, time.monotonic() - self._started)
+        report = self._report._replace(new_versions=self._parts.plans.take_new_versions())
+        return report.with_files(event, time.monotonic() - self._started)
 
 
 def _key_of(planned: PlannedFile) -> FileKey:
