@@ -140,8 +140,15 @@ class ArchiveSettings(JobSettings):
         ),
     ] = 8
     catalog_type: Annotated[
-        Literal["none", "sql", "rest"],
-        Field(description="Iceberg catalog that the tables are registered in: an SQL database, or a REST service."),
+        Literal["none", "sql", "rest", "glue"],
+        Field(
+            description="Iceberg catalog that the tables of the layout `iceberg` are registered in: an SQL database, a "
+            "REST service, or AWS Glue."
+        ),
+    ] = "none"
+    hive_catalog_type: Annotated[
+        Literal["none", "glue"],
+        Field(description="Catalog that the tables and partitions of the layout `hive` are registered in: AWS Glue."),
     ] = "none"
     catalog_uri: Annotated[
         str, Field(description="URL of the catalog, such as sqlite:////var/lib/catalog.db or http://catalog:8181.")
@@ -176,6 +183,11 @@ class ArchiveSettings(JobSettings):
             if entry.matches(topic):
                 definition = definition._replace(**entry.values)
         return definition
+
+    @property
+    def has_catalog(self) -> bool:
+        """Whether tables of a layout are registered."""
+        return {self.catalog_type, self.hive_catalog_type} != {"none"}
 
     @property
     def sends_dead_letters(self) -> bool:

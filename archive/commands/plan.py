@@ -34,7 +34,7 @@ def plan_lines(settings: Settings) -> Iterator[str]:
             continue
         shares = len(list_shares(topic, shape.partitions, own.partitions_per_share))
         made = own.definition_of(topic)
-        how = f"{made.format}, {made.layout}, by {made.bucket}"
+        how = f"{made.layout}, by {made.bucket}, {made.format}"
         yield f"{topic} → {made.table} ({how}): {shape.partitions} partitions, {shares} shares"
     if not topics:
         yield "no topic matches archive.topics"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from archive.records import Layout, MadeFile, PlannedFile, Range, Refused, ShareName
+from archive.records import Bucket, Layout, MadeFile, PlannedFile, Range, Refused, ShareName
 
 FORMAT_VERSION = 1
 
@@ -27,7 +27,7 @@ class FileEvent(NamedTuple):
     # The layout of the files: `iceberg` or `hive`.
     layout: Layout
     # The time that a file covers: `hour` or `day`.
-    bucket: str
+    bucket: Bucket
     # The stored files.
     files: tuple[MadeFile, ...]
     # The number of planned rows that compaction of the topic has removed before a retry read them.

@@ -20,13 +20,15 @@ FORMAT_VERSION = 1
 
 
 class Start(NamedTuple):
-    """What a registrar has done."""
+    """The state of a registrar after a round."""
 
     # Kafka's id of the topic of file events.
     topic_id: str
+    # The layouts whose tables were kept.
+    layouts: list[str]
     # The offset from which events may be in no table yet, by partition of that topic.
     offsets: dict[int, int]
-    # The position of each table, by name: the next offset that it does not have, by partition.
+    # The position of each table, by layout and name: the next offset that it does not have, by partition.
     tables: dict[str, dict[int, int]]
 
     def encode(self) -> bytes:
@@ -39,16 +41,16 @@ class Start(NamedTuple):
         if stored["format"] != FORMAT_VERSION:
             raise ValueError(f"format {stored['format']}")
         tables = {name: _numbers(offsets) for name, offsets in stored["tables"].items()}
-        return cls(stored["topic_id"], _numbers(stored["offsets"]), tables)
+        return cls(stored["topic_id"], list(stored["layouts"]), _numbers(stored["offsets"]), tables)
 
 
 def read_start(store: Store, catalog: str, topic_id: str) -> Start:
-    """What the registrars of a catalog have done: nothing, if it is damaged or of another topic."""
+    """The state that the registrars of a catalog have left; an empty one if it is damaged or of another topic."""
     try:
         start = Start.decode(store.read(_path(catalog)) or b"")
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Start(topic_id, {}, {})
-    return start if start.topic_id == topic_id else Start(topic_id, {}, {})
+        return Start(topic_id, [], {}, {})
+    return start if start.topic_id == topic_id else Start(topic_id, [], {}, {})
 
 
 def store_start(store: Store, catalog: str, start: Start) -> None:

@@ -13,6 +13,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import EqualTo, Reference
 
 from archive.events.ledger import LedgerEvent
+from archive.registrar.iceberg_tables import IcebergTables
 from archive.registrar.lake_table import OFFSETS, LakeTable, LedgerOffsets
 from archive.registrar.registrar import Registrar
 from archive.registrar.start import Start
@@ -41,6 +42,10 @@ def archive(tmp_path: Path) -> Archive:
     return made
 
 
+def registrar_of(catalog: SqlCatalog, archive: Archive, topic_id: str) -> Registrar:
+    return Registrar("lake", {"iceberg": IcebergTables(catalog, archive.store, topic_id)}, archive.store, topic_id)
+
+
 def fill(archive: Archive, first: int, end: int) -> None:
     for number in range(first, end):
         archive.topic.send_change(number % 2, number, hours=number % 2)
@@ -63,15 +68,15 @@ def read_numbers(catalog: SqlCatalog, table: str = TABLE) -> list[int]:
 
 def test_a_table_has_each_event_once(catalog: SqlCatalog, archive: Archive) -> None:
     fill(archive, 0, 60)
-    Registrar(catalog, archive.store, TOPIC_ID).take([])
+    registrar_of(catalog, archive, TOPIC_ID).take([])
     for _ in range(2):  # a second registrar reads all events again
-        registrar = Registrar(catalog, archive.store, TOPIC_ID)
+        registrar = registrar_of(catalog, archive, TOPIC_ID)
         registrar.take(events(archive))
         registrar.commit()
         assert registrar.errors == {}
         assert read_numbers(catalog) == list(range(60))
     fill(archive, 60, 100)
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     assert read_numbers(catalog) == list(range(100))
@@ -83,24 +88,24 @@ def test_a_table_has_each_event_once(catalog: SqlCatalog, archive: Archive) -> N
 
 def test_a_start_begins_where_all_tables_are(catalog: SqlCatalog, archive: Archive) -> None:
     fill(archive, 0, 60)
-    first = Registrar(catalog, archive.store, TOPIC_ID)
+    first = registrar_of(catalog, archive, TOPIC_ID)
     assert first.next == {}
     first.take(events(archive))
     first.commit()
-    assert Registrar(catalog, archive.store, TOPIC_ID).next == {0: 3}
-    assert Registrar(catalog, archive.store, "another topic").next == {}
+    assert registrar_of(catalog, archive, TOPIC_ID).next == {0: 3}
+    assert registrar_of(catalog, archive, "another topic").next == {}
     catalog.drop_table(TABLE)
-    again = Registrar(catalog, archive.store, TOPIC_ID)
+    again = registrar_of(catalog, archive, TOPIC_ID)
     assert again.next == {}
     again.take(events(archive))
     again.commit()
     assert read_numbers(catalog) == list(range(60))
-    assert Registrar(catalog, archive.store, TOPIC_ID).next == {0: 3}
+    assert registrar_of(catalog, archive, TOPIC_ID).next == {0: 3}
 
 
 def test_a_start_waits_for_the_table_that_fails(catalog: SqlCatalog, archive: Archive) -> None:
     fill(archive, 0, 20)
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     table = catalog.load_table(TABLE)
@@ -111,13 +116,13 @@ def test_a_start_waits_for_the_table_that_fails(catalog: SqlCatalog, archive: Ar
     registrar.commit()
     assert registrar.errors.keys() == {TABLE}
     assert Start.decode(archive.store.read("_archive/registrar/lake.json") or b"").offsets == {0: 1}
-    assert Registrar(catalog, archive.store, TOPIC_ID).next == {}  # that table has lost its position
+    assert registrar_of(catalog, archive, TOPIC_ID).next == {}  # that table has lost its position
 
 
 def test_a_damaged_start_is_none(catalog: SqlCatalog, archive: Archive) -> None:
     for data in (b"", b"[]", b'{"format": 2}', b'{"format": 1, "topic_id": "events-topic"}'):
         archive.store.put("_archive/registrar/lake.json", data)
-        assert Registrar(catalog, archive.store, TOPIC_ID).next == {}
+        assert registrar_of(catalog, archive, TOPIC_ID).next == {}
 
 
 def test_a_stale_committer_is_refused(catalog: SqlCatalog, archive: Archive) -> None:
@@ -125,7 +130,7 @@ def test_a_stale_committer_is_refused(catalog: SqlCatalog, archive: Archive) -> 
     fill(archive, 0, 40)
     table = LakeTable(catalog, TABLE, archive.store.uri("cdc_shop/orders"), "hour")
     stale = table.load()
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     paths = [archive.store.uri(file.planned.path) for file in archive.events()[0].files]
@@ -144,7 +149,7 @@ def _newest(archive: Archive) -> Any:  # noqa: ANN401
 
 def test_a_table_gets_the_columns_of_a_newer_schema(catalog: SqlCatalog, archive: Archive) -> None:
     fill(archive, 0, 20)
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     newer = {**ENVELOPE, "fields": [*ENVELOPE["fields"], {"name": "note", "type": ["null", "string"]}]}
@@ -179,7 +184,7 @@ def test_an_incompatible_schema_gets_another_table(catalog: SqlCatalog, archive:
     for number in range(20):
         archive.topic.send(number % 2, archive.topic.encode(9, {"op": number}))
     archive.run()
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     assert registrar.errors == {}
@@ -195,7 +200,7 @@ def test_a_foreign_column_stops_that_table_alone(catalog: SqlCatalog, archive: A
         from pyiceberg.types import LongType  # noqa: PLC0415
 
         update.add_column("mine", LongType())
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     assert registrar.errors[TABLE].code is Code.ARCHIVE_TABLE
@@ -216,7 +221,7 @@ def test_the_columns_of_every_table_are_the_first(catalog: SqlCatalog, archive: 
 def test_a_renamed_field_is_one_column(catalog: SqlCatalog, archive: Archive) -> None:
     """The files of both schemas are read under the new name."""
     fill(archive, 0, 20)
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     newer: Any = deepcopy(ENVELOPE)
@@ -258,7 +263,7 @@ def test_a_column_that_becomes_wider(catalog: SqlCatalog, archive: Archive, befo
         inner = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": typed}]}
         fields = [{"name": "x", "type": typed}, {"name": "inner", "type": inner}]
         archive.topic.registry.schemas[schema_id] = {"type": "record", "name": "Row", "fields": fields}
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     archive.cut(rows=1)
     for schema_id, kind in ((20, before), (21, after), (20, before)):
         archive.topic.send(0, archive.topic.encode(schema_id, {"x": values[kind], "inner": {"x": values[kind]}}))
