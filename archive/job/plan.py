@@ -11,7 +11,7 @@ from stream_runtime.records import Share, SourcePartition, TopicShape
 
 EVENT_BYTES = 8 * 1024 * 1024
 """The largest file event."""
-DEAD_LETTER_BYTES = 64 * 1024 * 1024
+DEAD_LETTER_BYTES = 96 * 1024 * 1024
 """The largest dead letter."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,6 @@ from archive.records import Refused
 from archive.writer.rows import FileKey, RowBatch
 from archive.writer.spill import Spill
 from cdc_common.errors.codes import Code
-from cdc_common.messages import dead_letters
 from stream_runtime.records import Message, SourcePartition
 
 if TYPE_CHECKING:
@@ -46,19 +47,21 @@ class RefusedMessages:
             self._spill.add(partition.partition, RowBatch(_KEY, messages))
 
     def letters(self, target: str) -> Iterator[Message]:
-        """The dead letters, to the topic `target`: key and value as they are, with headers that say where and why."""
+        """The dead letters, to the topic `target`: JSON that says where and why, with the bytes of key and value."""
         for partition, messages in self._spill.read(_KEY):
             for row in messages.to_pylist():
-                headers = {
-                    dead_letters.CODE: Code.ARCHIVE_MESSAGE.text,
-                    dead_letters.REASON: row["reason"],
-                    dead_letters.TOPIC: self._topic,
-                    dead_letters.PARTITION: str(partition),
-                    dead_letters.OFFSET: str(row["offset"]),
-                    dead_letters.TIMESTAMP: str(row["timestamp_ms"]),
+                fields = {
+                    "topic": self._topic,
+                    "partition": partition,
+                    "offset": row["offset"],
+                    "timestamp_ms": row["timestamp_ms"],
+                    "code": Code.ARCHIVE_MESSAGE.text,
+                    "reason": row["reason"],
+                    "key": _base64(row["key"]),
+                    "value": _base64(row["value"]),
                 }
-                encoded = tuple((name, value.encode()) for name, value in headers.items())
-                yield Message(target, 0, row["key"], row["value"], encoded)
+                key = f"{self._topic}/{partition}/{row['offset']}"
+                yield Message(target, 0, key.encode(), json.dumps(fields, ensure_ascii=False).encode())
 
     def log(self) -> None:
         """Name the first one, after the commit."""
@@ -73,3 +76,7 @@ class RefusedMessages:
         self.counts.clear()
         self.named.clear()
         self._spill.clear()
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_common.messages.dead_letters import CODE, OFFSET, PARTITION, REASON, TIMESTAMP, TOPIC
 from cdc_common.messages.topics import dead_letter_topic, table_of
 from materializer.records import RawPartition
 from stream_runtime.kafka import TopicReader, Topics
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings
     from materializer.fold.gaps import DeadLetter
 
-ID = "cdc.id"
+ID, CODE, REASON = "cdc.id", "cdc.code", "cdc.reason"
+TOPIC, PARTITION, OFFSET, TIMESTAMP = "cdc.topic", "cdc.partition", "cdc.offset", "cdc.timestamp_ms"
 MAX_UNCOMPRESSED = 64 << 20
 """The size of a message (bytes) that always fits the producer's queue, and so the dead-letter topic."""
 _ROOM = 100_000  # bytes, for a message's headers and its record

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from archive.job.plan import ArchivePlan
 
 PARTITIONS = 3
-END_SECONDS = 60.0
+END_SECONDS = 180.0
 AT_ONCE = 40
 
 

@@ -10,13 +10,12 @@ from click.testing import CliRunner
 from cassandra_storage.formats.rows.deletion import LivenessInfo
 from cassandra_storage.formats.rows.row import Cell, Row
 from cdc_common.errors.codes import Code
-from cdc_common.messages.dead_letters import CODE, OFFSET, PARTITION, TOPIC
 from cdc_common.messages.errors import MessageError
 from cdc_common.messages.raw import decode
 from materializer.cli import main
 from materializer.fold import row_updates
 from materializer.fold.chunk_fold import ChunkFold
-from materializer.output.dead_letters import HEADERS
+from materializer.output.dead_letters import CODE, HEADERS, OFFSET, PARTITION, TOPIC
 from materializer.processing.fold_report import fold_part
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import TableJob, job_settings

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from base64 import b64decode
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,10 +53,12 @@ def topic() -> Topic:
 
 
 def letters(archive: Archive) -> list[tuple[bytes, bytes]]:
-    """Keys and values of all committed dead letters."""
+    """Keys and values in all committed dead letters."""
     with sqlite3.connect(archive.database) as database:
-        query = "SELECT key, value FROM messages WHERE topic = 'dead-letters' ORDER BY id"
-        return database.execute(query).fetchall()
+        found = database.execute("SELECT value FROM messages WHERE topic = 'dead-letters' ORDER BY id").fetchall()
+    letters = [json.loads(value) for (value,) in found]
+    assert all(letter["topic"] == TOPIC and letter["code"] == "CDC-110" for letter in letters)
+    return [(b64decode(letter["key"]), b64decode(letter["value"])) for letter in letters]
 
 
 @pytest.mark.parametrize("on_error", ["dead_letter", "skip"])
