@@ -17,9 +17,11 @@ EXPLANATIONS: dict[Code, Explanation] = {
         meaning="""A message is not of the schema that its header names, or has no header. The message of the error
         names partition, offset and reason, without values. Its share stops at the committed offsets: nothing is lost,
         and the job tries again after pauses of up to 5 minutes. Other shares continue.""",
-        cause="""Another program wrote to the topic, or the topic's messages are not Avro with Confluent's header.""",
-        fix="""Set `archive.on_error = "bytes"` and restart the job: the message becomes a row whose key and value are
-        bytes, and is counted (`cdc_archive_bytes_rows_total`).""",
+        cause="""Another program wrote to the topic, its messages have another `format` than the settings say, or JSON
+        has no schema in the registry.""",
+        fix="""Set `on_error` for the topic in `archive.topic_settings`, and restart the job. With `bytes` the message
+        becomes a row whose key and value are bytes (`cdc_archive_bytes_rows_total`), with `dead_letter` it goes to
+        `archive.dead_letter_topic`, and with `skip` it is left out (`cdc_archive_refused_messages_total`).""",
     ),
     Code.ARCHIVE_LOCATION: Explanation(
         "Archive location refused",
@@ -56,6 +58,15 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""Correct what the message names. A table can be dropped from the catalog, without its files:
         after a restart the registrar makes it again from all file events.""",
     ),
+    Code.ARCHIVE_VERSION: Explanation(
+        "Schema needs another version",
+        meaning="""The columns of a new schema do not fit those of the table: a field has another type, which no column
+        can hold beside the one before. Its messages go to another schema version: for `iceberg` to a table that ends in
+        `__v2`, for `hive` to the folder `schema_version=2`. Nothing stops, and nothing is lost.""",
+        cause="""A producer registered a schema whose field changed its type, such as from int to string.""",
+        fix="""Tell the readers of the table: they read both versions, or a view of both. If the change was a mistake,
+        register the former type again: later messages go to the version that fits.""",
+    ),
     Code.ARCHIVE_SETTING: Explanation(
         "Archive setting refused",
         meaning="A setting of the archive is missing, or does not fit what was archived before.",
@@ -78,6 +89,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.ARCHIVE_LEDGER: (Scope.COMMAND,),
     Code.ARCHIVE_TABLE: (Scope.TABLE,),
     Code.ARCHIVE_SETTING: (Scope.RAW_PARTITION, Scope.START),
+    Code.ARCHIVE_VERSION: (Scope.NOTHING,),
     Code.TRANSACTION_EXPIRED: (Scope.RAW_PARTITION,),
     Code.UNEXPECTED: (Scope.RAW_PARTITION,),
     Code.RAW_PARTITION_STOPPED: (Scope.RAW_PARTITION,),

@@ -24,6 +24,7 @@ class ArchivePoint(Point):
     IN_STORE = "A file has a temporary name in the store, which is never read. The next task stores it again."
     FILE_STORED = "Some files of the cut are stored. The next task keeps them, and makes the others."
     ALL_FILES_STORED = "All files of the cut are stored without an event. The next task keeps them."
+    DEAD_LETTERS_SENT = "Dead letters are in an open transaction, which the next task aborts. It sends them again."
     EVENT_SENT = "The file event is in an open transaction, which the next task aborts. All files are stored."
     CUT_OFFSETS_SENT = "Event and offsets are part of the open transaction, which the next task aborts."
     CUT_COMMITTED = "The file event and the offsets are committed. The next task continues after them."

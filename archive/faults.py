@@ -17,8 +17,17 @@ def message_refused(partition: SourcePartition, offset: int, reason: str) -> Cdc
     return CdcError(
         Code.ARCHIVE_MESSAGE,
         f"The message at offset {offset} of {partition} cannot become a row: {reason}.",
-        'Set archive.on_error to "bytes": such messages are kept as they are, and counted. If the topic should not '
-        "have the message, find out who sent it.",
+        "Set on_error for this topic in archive.topic_settings, and restart the job: `bytes` keeps such messages as "
+        "they are, `dead_letter` sends them to a topic, and `skip` leaves them out. All are counted. If the topic "
+        "should not have the message, find out who sent it.",
+    )
+
+
+def subject_missing(table: str, subject: str) -> CdcError:
+    return CdcError(
+        Code.ARCHIVE_MESSAGE,
+        f"The messages of the table {table} are JSON, but the registry has no schema under {subject}.",
+        "Register an Avro schema that describes the JSON there, or name another subject in archive.topic_settings.",
     )
 
 
@@ -45,7 +54,8 @@ def intent_differs(where: str, problem: str) -> CdcError:
         Code.ARCHIVE_INTENT,
         f"The cut that was begun for {where} cannot be finished: {problem}.",
         "Messages were deleted, or files were changed, while a cut was open. Compare the intent (_archive/intents in "
-        "the location) with the topic; `cassandra-archive verify` shows what is committed.",
+        "the location) with the topic; `cassandra-archive verify` shows what is committed. If retention deleted "
+        "messages, `lost=accept` for the topic in archive.topic_settings finishes the cut without them.",
     )
 
 
@@ -126,6 +136,35 @@ class ArchiveFaults(Faults):
     """The errors of source partitions."""
 
     words = Words("archive", "partition", "topic", "archive", "archived")
+
+    def messages_skipped(self, partition: SourcePartition, expected: int, found: int) -> CdcError:
+        return CdcError(
+            self.skipped,
+            f"Messages of {partition} are missing: the next one should have offset {expected}, but it has {found}.",
+            self._advise_loss(partition.topic),
+        )
+
+    def messages_deleted(self, partition: SourcePartition, offset: int) -> CdcError:
+        return CdcError(
+            self.skipped,
+            f"The messages of {partition} from offset {offset} on were deleted before they were archived.",
+            self._advise_loss(partition.topic),
+        )
+
+    def topic_recreated(self, topic: str) -> CdcError:
+        return CdcError(
+            self.changed,
+            f"The topic {topic} was deleted and recreated: its offsets begin again, and committed ones mean nothing.",
+            f"To archive the new topic into the same table: `cassandra-archive retry {topic}`. For a table of its own, "
+            f"set `{topic} table=…` in archive.topic_settings first, and restart the job.",
+        )
+
+    def _advise_loss(self, topic: str) -> str:
+        return (
+            f"Raise retention.ms of the topic. To go on without them, set `{topic} lost=accept` in "
+            "archive.topic_settings and restart the job: the file event names what is lost, and "
+            "cdc_archive_lost_messages_total counts it. Take the setting out again later."
+        )
 
     def advise_restart(self, topic: str) -> str:
         return (

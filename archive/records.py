@@ -6,8 +6,10 @@ from typing import Any, Literal, NamedTuple, Self
 
 Layout = Literal["iceberg", "hive"]
 Bucket = Literal["hour", "day"]
-FileForm = Literal["avro", "bytes"]
-"""`avro`: the columns of a schema. `bytes`: key and value as they are."""
+FileForm = Literal["avro", "json", "bytes"]
+"""`avro` and `json`: the columns of a schema. `bytes`: key and value as they are."""
+PlanForm = Literal["avro", "json", "bytes", "unknown"]
+"""As FileForm. `unknown`: the registry did not have the schema when the cut was decided."""
 BUCKET_US = {"hour": 3_600_000_000, "day": 86_400_000_000}
 
 
@@ -35,10 +37,17 @@ class Definition(NamedTuple):
     event_time: tuple[str, ...] = ()
     # The handling of messages without a value.
     tombstones: Literal["ignore", "keep"] = "ignore"
-    # The handling of a message that is not of its schema: `bytes` keeps it as bytes.
-    on_error: Literal["stop", "bytes"] = "stop"
+    # The handling of a message that is not of its schema: `bytes` keeps it as bytes, `dead_letter` sends it to the
+    # dead-letter topic, and `skip` leaves it out.
+    on_error: Literal["stop", "bytes", "dead_letter", "skip"] = "stop"
     # The most rows of a row group of a file.
     row_group_rows: int = 131_072
+    # The form of the messages: Avro with Confluent's header, JSON of one schema, or anything.
+    format: Literal["avro", "json", "bytes"] = "avro"
+    # The subject of the registry whose newest schema JSON has.
+    subject: str = ""
+    # What messages do that were deleted before they were read: they stop the share, or are counted and named.
+    lost: Literal["stop", "accept"] = "stop"
 
     def as_json(self) -> dict[str, Any]:
         return {**self._asdict(), "event_time": list(self.event_time)}
@@ -54,7 +63,7 @@ class SchemaPlan(NamedTuple):
     # The id of the schema.
     schema_id: int
     # The form of the rows.
-    form: FileForm
+    form: PlanForm
     # The schema version of the table: another one for a schema that the columns before cannot take.
     version: int
     # The number of the list of columns, in this schema version, that has the schema's columns.
@@ -74,6 +83,21 @@ class Range(NamedTuple):
     rows: int
     # The number of messages without a value that were ignored.
     tombstones: int
+    # The number of messages that are not of their schema, and are dead letters or left out.
+    refused: int = 0
+    # The number of offsets at its start whose messages were deleted before they were read.
+    lost: int = 0
+
+
+class Refused(NamedTuple):
+    """A message that is in no file, because it is not of its schema."""
+
+    # The number of its partition.
+    partition: int
+    # Its offset.
+    offset: int
+    # Why it cannot be a row. It has no values.
+    reason: str
 
 
 class PlannedFile(NamedTuple):

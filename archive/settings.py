@@ -6,9 +6,12 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from archive.records import Definition
+from archive.table_names import table_name
+from archive.topic_settings import EntryError, parse_entry
 from cdc_common.settings import shared
 from stream_runtime.settings import JobSettings
 
@@ -74,11 +77,36 @@ class ArchiveSettings(JobSettings):
         Literal["ignore", "keep"], Field(description="Whether messages without a value become rows.")
     ] = "ignore"
     on_error: Annotated[
-        Literal["stop", "bytes"],
+        Literal["stop", "bytes", "dead_letter", "skip"],
         Field(
-            description="What a message that is not of its schema does: `stop` its share, or become a row of `bytes`."
+            description="What a message that is not of its schema does: `stop` its share, become a row of `bytes`, go "
+            "to the topic of dead letters (`dead_letter`), or be left out (`skip`)."
         ),
     ] = "stop"
+    dead_letter_topic: Annotated[
+        str, Field(description="Topic of dead letters, which is created with unlimited retention.", min_length=1)
+    ] = "cdc.archive.dead_letters"
+    format: Annotated[
+        Literal["avro", "json", "bytes"],
+        Field(
+            description="What messages are: `avro` with Confluent's header, `json` texts of the newest schema of the "
+            "registry's subject `TOPIC-value`, or `bytes`."
+        ),
+    ] = "avro"
+    lost: Annotated[
+        Literal["stop", "accept"],
+        Field(
+            description="What messages do that were deleted before they were read: `stop` their share, or be counted "
+            "and named in the file event (`accept`)."
+        ),
+    ] = "stop"
+    topic_settings: list[str] = Field(
+        default=[],
+        description="Settings of single topics: `cdc\\.shop\\..* layout=hive bucket=day` for a name or a regular "
+        "expression. Keys: `table` (such as `shop.orders`), `layout`, `bucket`, `event_time` (fields with `|` between "
+        "them), `tombstones`, `on_error`, `lost`, `format`, and `subject` (the registry's, for JSON). The last entry "
+        "counts.",
+    )
     cut_rows: Annotated[int, Field(description="Number of messages of a share after which a cut ends.", ge=1)] = (
         1_000_000
     )
@@ -112,8 +140,15 @@ class ArchiveSettings(JobSettings):
         ),
     ] = 8
     catalog_type: Annotated[
-        Literal["none", "sql", "rest"],
-        Field(description="Iceberg catalog that the tables are registered in: an SQL database, or a REST service."),
+        Literal["none", "sql", "rest", "glue"],
+        Field(
+            description="Iceberg catalog that the tables of the layout `iceberg` are registered in: an SQL database, a "
+            "REST service, or AWS Glue."
+        ),
+    ] = "none"
+    hive_catalog_type: Annotated[
+        Literal["none", "glue"],
+        Field(description="Catalog that the tables and partitions of the layout `hive` are registered in: AWS Glue."),
     ] = "none"
     catalog_uri: Annotated[
         str, Field(description="URL of the catalog, such as sqlite:////var/lib/catalog.db or http://catalog:8181.")
@@ -129,6 +164,46 @@ class ArchiveSettings(JobSettings):
     register_seconds: Annotated[
         float, Field(description="Time between two commits of new files to the tables (s).", gt=0)
     ] = 10.0
+
+    def definition_of(self, topic: str) -> Definition:
+        """How the files of a topic are made now. Of several entries for one field, the last one counts."""
+        definition = Definition(
+            table=table_name(topic, self.namespace),
+            layout=self.layout,
+            bucket=self.bucket,
+            event_time=tuple(self.event_time),
+            tombstones=self.tombstones,
+            on_error=self.on_error,
+            row_group_rows=self.row_group_rows,
+            format=self.format,
+            subject=f"{topic}-value",
+            lost=self.lost,
+        )
+        for entry in map(parse_entry, self.topic_settings):
+            if entry.matches(topic):
+                definition = definition._replace(**entry.values)
+        return definition
+
+    @property
+    def has_catalog(self) -> bool:
+        """Whether tables of a layout are registered."""
+        return {self.catalog_type, self.hive_catalog_type} != {"none"}
+
+    @property
+    def sends_dead_letters(self) -> bool:
+        """Whether a topic may have dead letters."""
+        chosen = [entry.values.get("on_error") for entry in map(parse_entry, self.topic_settings)]
+        return "dead_letter" in {self.on_error, *chosen}
+
+    @field_validator("topic_settings")
+    @classmethod
+    def _check_topic_settings(cls, value: list[str]) -> list[str]:
+        for entry in value:
+            try:
+                parse_entry(entry)
+            except EntryError as error:
+                raise PydanticCustomError("topic_settings", "{reason}", {"reason": error.reason}) from None
+        return value
 
 
 class Settings(shared.Settings):

@@ -2,14 +2,19 @@
 
 The last part of the topic's name is the table, and what is before it, joined by `_`, is the namespace:
 `cdc.shop.orders` becomes `cdc_shop.orders`. A topic of one part gets the namespace of the settings. Letters become
-small, and what is no letter, digit or `_` becomes `_`.
+small, and what is no letter, digit or `_` becomes `_`. The Iceberg table of another schema version ends in `__v2`.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _OTHER = re.compile(r"[^a-z0-9_]")
+_VERSION = re.compile(r"__v[0-9]+$")
 
 
 def table_name(topic: str, namespace: str) -> str:
@@ -20,14 +25,16 @@ def table_name(topic: str, namespace: str) -> str:
 
 def versioned(table: str, version: int) -> str:
     """The name of an Iceberg table for a schema version."""
-    return table if version == 1 else f"{table}_v{version}"
+    return table if version == 1 else f"{table}__v{version}"
 
 
-def same_names(topics: list[str], namespace: str) -> dict[str, list[str]]:
-    """Topics that would have the same table, by its name."""
+def same_names(tables: Mapping[str, str]) -> dict[str, list[str]]:
+    """Topics that would have the same table, by its name. tables: of each topic. A schema version of one table may not
+    have the name of another one.
+    """
     by_name: dict[str, list[str]] = {}
-    for topic in topics:
-        by_name.setdefault(table_name(topic, namespace), []).append(topic)
+    for topic, table in tables.items():
+        by_name.setdefault(_VERSION.sub("", table), []).append(topic)
     return {name: found for name, found in by_name.items() if len(found) > 1}
 
 

@@ -9,7 +9,6 @@ import click
 from archive.job.plan import list_shares
 from archive.job.planner import TopicPlanner
 from archive.job.run import job_of
-from archive.table_names import table_name
 from cdc_common.errors.codes import CdcError
 from stream_runtime.kafka import Topics
 
@@ -34,7 +33,8 @@ def plan_lines(settings: Settings) -> Iterator[str]:
             yield f"{topic}: {shape}"
             continue
         shares = len(list_shares(topic, shape.partitions, own.partitions_per_share))
-        table = table_name(topic, own.namespace)
-        yield f"{topic} → {table} ({own.layout}, by {own.bucket}): {shape.partitions} partitions, {shares} shares"
+        made = own.definition_of(topic)
+        how = f"{made.layout}, by {made.bucket}, {made.format}"
+        yield f"{topic} → {made.table} ({how}): {shape.partitions} partitions, {shares} shares"
     if not topics:
         yield "no topic matches archive.topics"

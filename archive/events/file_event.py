@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from archive.records import Layout, MadeFile, PlannedFile, Range, ShareName
+from archive.records import Bucket, Layout, MadeFile, PlannedFile, Range, Refused, ShareName
 
 FORMAT_VERSION = 1
 
@@ -27,11 +27,13 @@ class FileEvent(NamedTuple):
     # The layout of the files: `iceberg` or `hive`.
     layout: Layout
     # The time that a file covers: `hour` or `day`.
-    bucket: str
+    bucket: Bucket
     # The stored files.
     files: tuple[MadeFile, ...]
     # The number of planned rows that compaction of the topic has removed before a retry read them.
     missing: int
+    # The first messages that are in no file because they are not of their schema. The ranges count all of them.
+    refused: tuple[Refused, ...] = ()
 
     @property
     def key(self) -> bytes:
@@ -49,6 +51,7 @@ class FileEvent(NamedTuple):
             "bucket": self.bucket,
             "files": [_file_json(file) for file in self.files],
             "missing": self.missing,
+            "refused": [one._asdict() for one in self.refused],
         }
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -67,6 +70,7 @@ class FileEvent(NamedTuple):
             stored["bucket"],
             tuple(map(_file_of, stored["files"])),
             int(stored["missing"]),
+            tuple(Refused(**one) for one in stored["refused"]),
         )
 
 

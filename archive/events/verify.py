@@ -81,8 +81,11 @@ class LedgerCheck:
                 what = "are missing" if one.start > known else "are there twice"
                 first, last = sorted((known, one.start))
                 yield f"{where}: the offsets from {first} to {last - 1} {what} (cut {event.cut})"
-            if one.end < one.start or one.rows + one.tombstones > one.end - one.start:
-                yield f"{where}: {one.rows} rows and {one.tombstones} tombstones in [{one.start}, {one.end})"
+            if one.end < one.start or one.rows + one.tombstones + one.refused + one.lost > one.end - one.start:
+                counts = (
+                    f"{one.rows} rows, {one.tombstones} tombstones, {one.refused} refused and {one.lost} lost messages"
+                )
+                yield f"{where}: {counts} in [{one.start}, {one.end})"
             self._ends[name.topic_id, one.partition] = one.end
 
     def _check_counts(self, event: FileEvent) -> Iterator[str]:

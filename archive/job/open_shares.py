@@ -12,10 +12,8 @@ import structlog
 
 from archive.fault_points import ArchivePoint
 from archive.faults import ARCHIVE_FAULTS
-from archive.job.plan import EVENT_BYTES, Stream
-from archive.records import Definition
+from archive.job.plan import DEAD_LETTER_BYTES, Stream
 from archive.stores.store import open_store
-from archive.table_names import table_name
 from archive.writer.cut import CutSettings
 from archive.writer.positions import CutPosition
 from archive.writer.schema_plans import SchemaPlans
@@ -81,7 +79,7 @@ class OpenShares:
         reach(ArchivePoint.SHARE_OPENING)
         own = self._job.settings
         limits = PRODUCER_DEFAULTS._replace(
-            transaction_seconds=own.transaction_timeout_seconds, max_message_bytes=EVENT_BYTES
+            transaction_seconds=own.transaction_timeout_seconds, max_message_bytes=DEAD_LETTER_BYTES
         )
         commits = KafkaCommits(
             self._job.kafka,
@@ -98,6 +96,7 @@ class OpenShares:
             self._store,
             self._schema_plans(share.stream),
             EventTopic(own.events_topic, partition_for(key, plan.events)),
+            own.dead_letter_topic,
             self._topics.bounds,
             _own_folder(own.spool_directory / own.group_id, share.id),
             own.buffer_bytes,
@@ -177,21 +176,13 @@ class OpenShares:
 
     def _schema_plans(self, topic: str) -> SchemaPlans:
         if topic not in self._plans:
-            table = table_name(topic, self._job.settings.namespace)
+            table = self._job.settings.definition_of(topic).table
             self._plans[topic] = SchemaPlans(self._store, self._registry, table)
         return self._plans[topic]
 
     def _share_settings(self, topic: str, stream: Stream) -> ShareSettings:
         own = self._job.settings
-        definition = Definition(
-            table_name(topic, own.namespace),
-            own.layout,
-            own.bucket,
-            tuple(own.event_time),
-            own.tombstones,
-            own.on_error,
-            own.row_group_rows,
-        )
+        definition = own.definition_of(topic)
         cut = CutSettings(own.cut_rows, own.cut_bytes, own.cut_seconds, own.cut_files, own.cut_at_new_schema)
         return ShareSettings(
             own.group_id,

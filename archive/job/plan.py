@@ -11,6 +11,8 @@ from stream_runtime.records import Share, SourcePartition, TopicShape
 
 EVENT_BYTES = 8 * 1024 * 1024
 """The largest file event."""
+DEAD_LETTER_BYTES = 96 * 1024 * 1024
+"""The largest dead letter."""
 
 
 @dataclass(frozen=True, slots=True)

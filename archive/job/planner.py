@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING
 
 from archive.faults import ARCHIVE_FAULTS, core_missing, location_taken, setting_missing, tables_collide
-from archive.job.plan import EVENT_BYTES, ArchivePlan, Stream, list_shares
+from archive.job.plan import DEAD_LETTER_BYTES, EVENT_BYTES, ArchivePlan, Stream, list_shares
 from archive.job.worker_loop import ArchiveTask
 from archive.stores.store import open_store
 from archive.table_names import same_names
+from archive.topic_settings import matches
 from cdc_common.errors.codes import CdcError, Code
 from cdc_native import is_enabled
 from stream_runtime.kafka import Topics
@@ -82,7 +82,7 @@ class TopicPlanner:
         if not is_enabled():
             raise core_missing()
         own = self._job.settings
-        for table, topics in same_names(self.find_topics(), own.namespace).items():
+        for table, topics in self._collisions(self.find_topics()).items():
             raise tables_collide(table, topics)
         self._topics.check_transaction_timeout(own.transaction_timeout_seconds)
         store = open_store(own.location)
@@ -92,17 +92,23 @@ class TopicPlanner:
         if owner != own.group_id:
             raise location_taken(own.location, owner, own.group_id)
         self._events = self._topics.make_kept_topic(own.events_topic, EVENT_BYTES).partitions
+        if own.sends_dead_letters:
+            self._topics.make_kept_topic(own.dead_letter_topic, DEAD_LETTER_BYTES)
 
     def _is_chosen(self, topic: str) -> bool:
         own = self._job.settings
-        if topic.startswith("__") or topic == own.events_topic:
+        if topic.startswith("__") or topic in {own.events_topic, own.dead_letter_topic}:
             return False
-        return _matches(topic, own.topics) and not _matches(topic, own.excluded_topics)
+        return matches(topic, own.topics) and not matches(topic, own.excluded_topics)
+
+    def _collisions(self, topics: list[str]) -> dict[str, list[str]]:
+        """Topics that would have the same table, by its name."""
+        return same_names({topic: self._job.settings.definition_of(topic).table for topic in topics})
 
     def _look(self) -> None:
         """Plan topics that are new, and those that have changed."""
         chosen = self.find_topics()
-        for table, topics in same_names(chosen, self._job.settings.namespace).items():
+        for table, topics in self._collisions(chosen).items():
             self.errors |= {topic: tables_collide(table, topics) for topic in topics if topic not in self._streams}
         names = {*chosen, *self._streams} - self.errors.keys()
         compacted = self._topics.each_is_compacted(sorted(names - self._streams.keys()))
@@ -132,7 +138,3 @@ class TopicPlanner:
             return
         if is_new or self._clock() - self._away_since.setdefault(topic, self._clock()) >= _AWAY_SECONDS:
             self.errors[topic] = error
-
-
-def _matches(topic: str, patterns: list[str]) -> bool:
-    return any(topic == pattern or re.fullmatch(pattern, topic) for pattern in patterns)

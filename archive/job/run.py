@@ -32,7 +32,7 @@ def run_archive(settings: Settings) -> None:
     with stop_signals(stop), job_operations(own, status) as operations, lags, ExitStack() as registrar:
         planner = TopicPlanner(job)
         planner.check_settings()
-        if own.catalog_type != "none":
+        if own.has_catalog:
             status.registrar = registrar.enter_context(_registrar(settings))
 
         def make_driver(workers: StreamingWorkers) -> BatchDriver:

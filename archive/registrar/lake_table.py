@@ -11,13 +11,13 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema, index_by_name
+from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table.update import AddSchemaUpdate, AssertCurrentSchemaId, SetCurrentSchemaUpdate
 from pyiceberg.transforms import DayTransform, HourTransform, Transform
 
 from archive.faults import table_refused
+from archive.registrar.data_files import describe_files
 from archive.writer.columns import BASE_COLUMNS, EVENT_TIME_ID, Columns
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class LakeTable:
         """Add files with these columns, and move the position, in one commit."""
         with table.transaction() as transaction:
             wanted = schema_of(columns, max(table.schemas()) + 1)
-            self._check_numbers(table.schema(), wanted)
+            self._check_numbers(table.schema(), columns)
             if table.schema().as_struct() != wanted.as_struct():
                 transaction._apply(  # noqa: SLF001 - the numbers of columns are the archive's
                     (AddSchemaUpdate(schema=wanted), SetCurrentSchemaUpdate()),
@@ -97,17 +97,17 @@ class LakeTable:
             transaction.set_properties({OFFSETS: offsets.as_text()})
             if files:
                 with transaction.update_snapshot().fast_append() as append:
-                    for path in files:
-                        append.append_data_file(parquet_file_to_data_file(table.io, transaction.table_metadata, path))
+                    for file in describe_files(table.io, transaction.table_metadata, columns, files):
+                        append.append_data_file(file)
 
-    def _check_numbers(self, known: Schema, wanted: Schema) -> None:
-        numbers = index_by_name(wanted)
-        for name, number in index_by_name(known).items():
-            if numbers.get(name) != number:
-                raise table_refused(self._name, f"its column {name} is not one of the archive's")
+    def _check_numbers(self, known: Schema, columns: Columns) -> None:
+        names = columns.names()
+        for number, field in index_by_id(known).items():
+            if field.name not in names.get(number, ()):
+                raise table_refused(self._name, f"its column {field.name} is not one of the archive's")
 
 
 def schema_of(columns: Columns, schema_id: int = 0) -> Schema:
     """The Iceberg schema of a list of columns. schema_id: Iceberg's number of it in the table."""
-    stored: Mapping[str, Any] = {"type": "struct", "schema-id": schema_id, "fields": list(columns.fields)}
+    stored: Mapping[str, Any] = {"type": "struct", "schema-id": schema_id, "fields": columns.as_iceberg()}
     return Schema.model_validate(stored)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 import structlog
 
 from archive.events.ledger import Ledger
-from archive.registrar.registrar import Registrar, open_catalog
+from archive.registrar.catalogs import open_tables
+from archive.registrar.registrar import Registrar
 from archive.stores.store import open_store
 from cdc_common.errors.codes import CdcError
 from stream_runtime.errors import trace_of
@@ -56,7 +57,9 @@ class RegistrarThread:
         """Commit the events that are new. CdcError of Kafka, or any exception of the catalog."""
         if self.registrar is None:
             store = open_store(self._settings.location)
-            self.registrar = Registrar(open_catalog(self._settings, store), store, self._ledger.topic_id())
+            topic_id = self._ledger.topic_id()
+            tables = open_tables(self._settings, store, topic_id)
+            self.registrar = Registrar(self._settings.catalog_name, tables, store, topic_id)
         with driver_errors("read the file events"):
             self.registrar.take(self._ledger.read(self.registrar.next))
         self.registrar.commit()

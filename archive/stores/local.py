@@ -36,6 +36,16 @@ class LocalStore:
         with self._errors("write", path):
             return self._link_new(path, lambda target: target.write_bytes(data))
 
+    def put(self, path: str, data: bytes) -> None:
+        target = self._root / path
+        with self._errors("write", path):
+            _make_folder(target.parent)
+            part = target.with_name(f"{_HIDDEN}{secrets.token_hex(4)}.{target.name}")
+            part.write_bytes(data)
+            _sync(part)
+            part.replace(target)
+            sync_folder(target.parent)
+
     def read(self, path: str) -> bytes | None:
         with self._errors("read", path):
             try:

@@ -108,6 +108,10 @@ class S3Store:
         with self._errors("write", path):
             return self._put(path, data)
 
+    def put(self, path: str, data: bytes) -> None:
+        with self._errors("write", path):
+            self._client.put_object(Bucket=self._bucket, Key=self._key(path), Body=data)
+
     def read(self, path: str) -> bytes | None:
         with self._errors("read", path):
             answer = self._ask(self._client.get_object, path)

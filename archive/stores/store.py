@@ -30,6 +30,10 @@ class Store(Protocol):
         """As put_new."""
         ...
 
+    def put(self, path: str, data: bytes, /) -> None:
+        """Store a small file, in place of one that has the path."""
+        ...
+
     def read(self, path: str, /) -> bytes | None:
         """The bytes of a small file; None if there is none."""
         ...

@@ -1,7 +1,8 @@
 """The columns of a table: their numbers and types, as Iceberg writes schemas in JSON.
 
 Each column at each level has a number, which files name, so that a reader finds it whatever it is called. A list of
-columns only grows: fields are added, and integers, floats and decimals become wider.
+columns only grows: fields are added or renamed, and integers, floats and decimals become wider. A renamed column keeps
+its number and, as `former`, its names before.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from archive.writer.aliases import aliases_of
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 Field = dict[str, Any]
 UTC_US = pa.timestamp("us", tz="UTC")
@@ -84,7 +87,15 @@ class Columns(NamedTuple):
 
     def numbered(self, schema: pa.Schema) -> pa.Schema:
         """The schema with the numbers of the columns, which it has all."""
-        return pa.schema(_numbered_fields(schema, {field["name"]: field for field in self.fields}))
+        return pa.schema(_numbered_fields(schema, self.fields))
+
+    def names(self) -> dict[int, set[str]]:
+        """By number, the name of each column at each level, and its former names."""
+        return dict(_names({"type": "struct", "fields": self.fields}))
+
+    def as_iceberg(self) -> list[Field]:
+        """The columns without what only the archive knows."""
+        return [_plain_field(field) for field in self.fields]
 
 
 NO_COLUMNS = Columns((), 0)
@@ -128,14 +139,16 @@ class _Merging:
         self.last_id = last_id
 
     def merge_fields(self, fields: list[Field], wanted: Any, where: str) -> None:  # noqa: ANN401 - a schema or a struct
-        known = {field["name"]: field for field in fields}
+        names = {field.name for field in wanted}
         for field in wanted:
-            path = f"{where}{field.name}"
-            if field.name in known:
-                known[field.name]["type"] = self._merge(known[field.name]["type"], field.type, path)
-            else:
+            known = _find(fields, field, names)
+            if known is None:
                 fields.append(self._new_field(field))
-                known[field.name] = fields[-1]
+                continue
+            if field.name not in {known["name"], *known.get("former", ())}:
+                known["former"] = [*known.get("former", ()), known["name"]]
+                known["name"] = field.name
+            known["type"] = self._merge(known["type"], field.type, f"{where}{field.name}")
 
     def _merge(self, known: Any, wanted: pa.DataType, path: str) -> Any:  # noqa: ANN401 - JSON
         kind = known["type"] if isinstance(known, dict) else None
@@ -208,20 +221,65 @@ def _wider(known: str, wanted: str, path: str) -> str:
     raise IncompatibleError(f"the field {path} is {wanted} and was {known}")
 
 
-def _numbered_fields(fields: Any, known: Mapping[str, Field]) -> list[pa.Field]:  # noqa: ANN401 - a schema or a struct
-    return [_numbered(field, known[field.name]["id"], known[field.name]["type"]) for field in fields]
+def _find(fields: Sequence[Field], wanted: pa.Field, names: Collection[str]) -> Field | None:
+    """The column of a field: of its name, of its former one, or the renamed one of its alias. names: those of the
+    record's fields; each field has a column of its own.
+    """
+    by_name = {field["name"]: field for field in fields}
+    if wanted.name in by_name:
+        return by_name[wanted.name]
+    for field in fields:
+        if wanted.name in field.get("former", ()) and field["name"] not in names:
+            return field
+    aliases = [alias for alias in aliases_of(wanted) if alias in by_name and alias not in names]
+    return by_name[aliases[0]] if aliases else None
+
+
+def _numbered_fields(fields: Any, known: Sequence[Field]) -> list[pa.Field]:  # noqa: ANN401 - a schema or a struct
+    names = {field.name for field in fields}
+    made = []
+    for field in fields:
+        found = _find(known, field, names)
+        assert found is not None, f"the list of columns lacks {field.name}"
+        made.append(_numbered(field, found["id"], found["type"]))
+    return made
 
 
 def _numbered(field: pa.Field, number: int, known: Any) -> pa.Field:  # noqa: ANN401 - JSON
     kind = field.type
     if pa.types.is_struct(kind):
-        kind = pa.struct(_numbered_fields(kind, {inner["name"]: inner for inner in known["fields"]}))
+        kind = pa.struct(_numbered_fields(kind, known["fields"]))
     elif pa.types.is_map(kind):
         key = _numbered(kind.key_field, known["key-id"], known["key"])
         kind = pa.map_(key, _numbered(kind.item_field, known["value-id"], known["value"]))
     elif pa.types.is_list(kind):
         kind = pa.list_(_numbered(kind.value_field, known["element-id"], known["element"]))
     return pa.field(field.name, kind, field.nullable, {b"PARQUET:field_id": str(number).encode()})
+
+
+def _names(kind: Any) -> Iterator[tuple[int, set[str]]]:  # noqa: ANN401 - JSON
+    if not isinstance(kind, dict):
+        return
+    for field in kind.get("fields", ()):
+        yield field["id"], {field["name"], *field.get("former", ())}
+        yield from _names(field["type"])
+    for part in ("element", "key", "value"):
+        if part in kind:
+            yield kind[f"{part}-id"], {part}
+            yield from _names(kind[part])
+
+
+def _plain_field(field: Field) -> Field:
+    return {name: _plain_type(value) for name, value in field.items() if name != "former"}
+
+
+def _plain_type(kind: Any) -> Any:  # noqa: ANN401 - JSON
+    if not isinstance(kind, dict):
+        return kind
+    made = {name: _plain_type(value) for name, value in kind.items()}
+    if "fields" in kind:
+        made["fields"] = [_plain_field(field) for field in kind["fields"]]
+    return made
 
 
 BASE_COLUMNS = NO_COLUMNS.merged(BASE)

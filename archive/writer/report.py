@@ -22,6 +22,10 @@ class CutReport(NamedTuple):
     tombstones: int = 0
     # The number of rows that are kept as bytes.
     as_bytes: int = 0
+    # The number of messages that are not of their schema, and are dead letters or left out.
+    refused: int = 0
+    # The number of offsets whose messages were deleted before they were read.
+    lost: int = 0
     # The number of rows without a business time.
     by_kafka_time: int = 0
     # The number of rows that compaction has removed between two tries.
@@ -30,6 +34,8 @@ class CutReport(NamedTuple):
     files: int = 0
     # The size of the files in bytes.
     bytes: int = 0
+    # The number of schema versions that were begun, because a schema did not fit the columns before.
+    new_versions: int = 0
     # The time that the cuts took, in s.
     seconds: float = 0.0
 
@@ -38,6 +44,7 @@ class CutReport(NamedTuple):
             messages=self.messages + messages,
             tombstones=self.tombstones + made.tombstones,
             as_bytes=self.as_bytes + made.as_bytes,
+            refused=self.refused + sum(map(len, made.refused)),
             by_kafka_time=self.by_kafka_time + made.by_kafka_time,
         )
 
@@ -46,6 +53,7 @@ class CutReport(NamedTuple):
             cuts=1,
             rows=sum(file.rows for file in event.files),
             missing=event.missing,
+            lost=sum(one.lost for one in event.ranges),
             files=len(event.files),
             bytes=sum(file.size for file in event.files),
             seconds=seconds,

@@ -1,11 +1,13 @@
 """Rows of a batch of messages: Arrow columns, without a Python object for a value.
 
-Messages that no schema describes, and those that are not of their schema, become rows of bytes, if the definition says
-so. Those alone pass through Python.
+Messages that no schema describes become rows of bytes. The definition says what becomes of those that are not of their
+schema.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -15,18 +17,28 @@ from archive.faults import intent_differs, message_refused
 from archive.records import BUCKET_US, FileForm
 from archive.writer.columns import UTC_US
 from archive.writer.event_time import ENVELOPE_TIMES, MOST_KAFKA_MS, find_times, kafka_micros
-from cdc_common.clients.registry.errors import RegistryRequestError
 from cdc_common.messages import wire
-from cdc_native.avro.messages import AvroError
+from cdc_native.avro.messages import AvroError, Messages
 from stream_runtime.records import SourcePartition
 from stream_runtime.source_batch import SourceBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from archive.records import Definition, SchemaPlan
     from archive.writer.schema_plans import Layout, SchemaPlans
-    from cdc_native.avro.messages import Messages
+
+
+REFUSED = pa.schema(
+    [
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("reason", pa.string()),
+    ]
+)
+"""The columns of messages that become no rows."""
 
 
 class FileKey(NamedTuple):
@@ -62,9 +74,12 @@ class MadeRows(NamedTuple):
     by_kafka_time: int
     # The number of rows that are kept as bytes.
     as_bytes: int
+    # The messages that are not of their schema, and become no rows: rows of REFUSED, each with the reason.
+    refused: list[pa.RecordBatch]
 
 
-class _Batch(NamedTuple):
+@dataclass(frozen=True)
+class _Batch:
     """A batch that is worked on."""
 
     partition: SourcePartition
@@ -74,6 +89,14 @@ class _Batch(NamedTuple):
 
     def at(self, places: pa.Array) -> tuple[pa.Array, pa.Array]:
         return self.offsets.take(places), self.kafka_ms.take(places)
+
+    @cached_property
+    def keys(self) -> pa.Array:
+        return _binary(self.batch.keys)
+
+    @cached_property
+    def values(self) -> pa.Array:
+        return _binary(self.batch.values)
 
 
 class RowMaker:
@@ -89,68 +112,109 @@ class RowMaker:
         self._definition = definition
         self._pinned = pinned
         self._counts = [0, 0]  # rows with Kafka's time, rows of bytes
+        self._refused: list[pa.RecordBatch] = []
+        self._layouts: dict[int, Layout] = {}
+        self._json: Layout | None = None
 
     def make(self, partition: SourcePartition, batch: SourceBatch) -> MadeRows:
         """The rows of a batch of a partition."""
         count = len(batch)
         work = _Batch(partition, _longs(batch.offsets, count), _longs(batch.timestamps, count), batch)
         made: list[RowBatch] = []
-        tombstones, self._counts = 0, [0, 0]
+        tombstones, self._counts, self._refused = 0, [0, 0], []
         for schema_id, messages, places in self._groups(work):
             if messages is None:
-                made += self._bytes_rows(work, None, places)
-            elif schema_id is None and self._definition.tombstones == "ignore":
-                tombstones += len(messages)
-            elif schema_id is None:
-                made += self._bytes_rows(work, None, places)
-            else:
+                made += self._without_header(work, places)
+            elif schema_id is not None:
                 made += self._schema_rows(work, schema_id, messages, places)
-        return MadeRows(made, tombstones, *self._counts)
+            elif self._definition.tombstones == "ignore":
+                tombstones += len(messages)
+            else:
+                made += self._bytes_rows(work, None, places)
+        return MadeRows(made, tombstones, self._counts[0], self._counts[1], self._refused)
 
     def _groups(self, work: _Batch) -> Iterator[tuple[int | None, Messages | None, pa.Array]]:
-        """(schema id, messages, their places in the batch); messages None for those without a header."""
+        """(schema id, messages, their places in the batch); messages None for those that name no schema."""
+        if self._definition.format != "avro":
+            yield from self._plain_groups(work)
+            return
         try:
             for schema_id, messages in work.batch.values.groups():
                 yield schema_id, messages, _longs(messages.places, len(messages))
-        except AvroError as error:
-            self._refuse(work, error.index, error.reason)
+        except AvroError:
             yield from _groups_beside(work.batch.values)
 
+    def _plain_groups(self, work: _Batch) -> Iterator[tuple[int | None, Messages | None, pa.Array]]:
+        """Tombstones, and the others: of the schema of JSON, or of none."""
+        values = work.values
+        empty = pc.indices_nonzero(values.is_null()).cast(pa.int64())
+        if len(empty):
+            yield None, messages_of(values.take(empty)), empty
+        there = pc.indices_nonzero(values.is_valid()).cast(pa.int64())
+        if len(there) and self._definition.format == "bytes":
+            yield None, None, there
+        elif len(there):
+            yield self._json_schema(), messages_of(values.take(there)), there
+
+    def _json_schema(self) -> int:
+        """The id of the schema that all JSON of the cut has: the newest one, or the intent's."""
+        if self._json is None:
+            self._json = self._json_layout()
+            self.used[self._json.plan.schema_id] = self._json.plan
+        return self._json.plan.schema_id
+
+    def _json_layout(self) -> Layout:
+        if self._pinned is None:
+            return self._plans.json_layout(self._definition.subject)
+        plan = next(iter(self._pinned.values()), None)
+        if plan is None:
+            raise intent_differs(self._definition.table, "a message is not empty, and it names no schema")
+        return self._plans.layout(plan.schema_id, plan)
+
+    def _without_header(self, work: _Batch, places: pa.Array) -> Iterator[RowBatch]:
+        """Messages that name no schema."""
+        if self._definition.format == "bytes":
+            return self._bytes_rows(work, None, places)
+        return self._refuse(work, None, places, ["it has no header with the id of a schema"] * len(places))
+
     def _schema_rows(self, work: _Batch, schema_id: int, messages: Messages, places: pa.Array) -> Iterator[RowBatch]:
-        layout = self._layout(work, schema_id, places[0].as_py())
+        layout = self._layout(schema_id)
+        if layout.plan.form == "unknown":
+            reason = f"the registry has no schema {schema_id}"
+            yield from self._refuse(work, schema_id, places, [reason] * len(places))
+            return
         if layout.table is None:
             yield from self._bytes_rows(work, schema_id, places)
             return
-        for converted, at in self._convert(work, layout, messages, places):
-            if converted is None:
-                yield from self._bytes_rows(work, schema_id, at)
+        bad: list[tuple[pa.Array, str]] = []
+        for converted, at in self._convert(layout, messages, places):
+            if isinstance(converted, str):
+                bad.append((at, converted))
             else:
                 yield from self._payload_rows(work, layout, converted, at)
+        if bad:
+            at = pa.concat_arrays([at for at, _ in bad])
+            yield from self._refuse(work, schema_id, at, [reason for _, reason in bad])
 
-    def _layout(self, work: _Batch, schema_id: int, place: int) -> Layout:
-        """The layout of a schema, which the message at a place has."""
-        pinned = None
-        if self._pinned is not None:
-            pinned = self._pinned.get(schema_id)
-            if pinned is None:
+    def _layout(self, schema_id: int) -> Layout:
+        """The layout of a schema, which is the same for the whole cut."""
+        if self._json is not None:
+            return self._json
+        if schema_id not in self._layouts:
+            pinned = None if self._pinned is None else self._pinned.get(schema_id)
+            if self._pinned is not None and pinned is None:
                 raise intent_differs(
                     self._definition.table, f"a message has the schema {schema_id}, which it does not name"
                 )
-        try:
-            layout = self._plans.layout(schema_id, pinned)
-        except RegistryRequestError as error:
-            if not error.lacks_schema:
-                raise
-            self._refuse(work, place, f"the registry has no schema {schema_id}")
-            layout = self._plans.bytes_layout(schema_id)
-        self.used[schema_id] = layout.plan
-        return layout
+            layout = self._layouts[schema_id] = self._plans.layout(schema_id, pinned)
+            self.used[schema_id] = layout.plan
+        return self._layouts[schema_id]
 
     def _convert(
-        self, work: _Batch, layout: Layout, messages: Messages, places: pa.Array
-    ) -> Iterator[tuple[pa.RecordBatch | None, pa.Array]]:
-        """The columns of the messages, in parts between those that are not of their schema, which have None. Halves
-        find them, so that what a row becomes never depends on its neighbours.
+        self, layout: Layout, messages: Messages, places: pa.Array
+    ) -> Iterator[tuple[pa.RecordBatch | str, pa.Array]]:
+        """The columns of the messages, in parts between those that are not of their schema, which have the reason.
+        Halves find them, so that what a row becomes never depends on its neighbours.
         """
         assert layout.table is not None
         try:
@@ -158,17 +222,24 @@ class RowMaker:
             yield _stored(rows, layout), places
         except (AvroError, ValueError) as error:  # ArrowInvalid is a ValueError
             if len(messages) == 1:
-                self._refuse(work, places[0].as_py(), getattr(error, "reason", "a value that the table cannot have"))
-                yield None, places
+                yield getattr(error, "reason", "a value that the table cannot have"), places
                 return
             middle = len(messages) // 2
-            yield from self._convert(work, layout, messages.part(0, middle), places.slice(0, middle))
-            yield from self._convert(work, layout, messages.part(middle, len(messages)), places.slice(middle))
+            yield from self._convert(layout, messages.part(0, middle), places.slice(0, middle))
+            yield from self._convert(layout, messages.part(middle, len(messages)), places.slice(middle))
 
-    def _refuse(self, work: _Batch, place: int, reason: str) -> None:
-        """CdcError unless such messages are kept as bytes."""
-        if self._definition.on_error == "stop":
-            raise message_refused(work.partition, work.batch[place].offset, reason)
+    def _refuse(
+        self, work: _Batch, schema_id: int | None, places: pa.Array, reasons: Sequence[str]
+    ) -> Iterator[RowBatch]:
+        """Messages that are not of their schema: rows of bytes, or refused. CdcError if they stop the share."""
+        how = self._definition.on_error
+        if how == "stop":
+            raise message_refused(work.partition, work.offsets[places[0].as_py()].as_py(), reasons[0])
+        if how == "bytes":
+            yield from self._bytes_rows(work, schema_id, places)
+            return
+        columns = [*work.at(places), work.keys.take(places), work.values.take(places), pa.array(reasons)]
+        self._refused.append(pa.RecordBatch.from_arrays(columns, schema=REFUSED))
 
     def _payload_rows(
         self, work: _Batch, layout: Layout, payload: pa.RecordBatch, places: pa.Array
@@ -188,9 +259,10 @@ class RowMaker:
                 "_ts_us": pc.struct_field(payload.column("source"), "ts_us"),
             }
         else:
-            columns["_kafka_key"] = _binary(work.batch.keys).take(places)
+            columns["_kafka_key"] = work.keys.take(places)
         rows = pa.RecordBatch.from_arrays([columns[name] for name in layout.schema.names], schema=layout.schema)
-        yield from self._by_bucket(rows, "avro", layout.plan.schema_id, layout.plan.version)
+        form: FileForm = "json" if layout.plan.form == "json" else "avro"
+        yield from self._by_bucket(rows, form, layout.plan.schema_id, layout.plan.version)
 
     def _bytes_rows(self, work: _Batch, schema_id: int | None, places: pa.Array) -> Iterator[RowBatch]:
         offsets, kafka_ms = work.at(places)
@@ -198,8 +270,8 @@ class RowMaker:
         self._counts[1] += len(places)
         times = kafka_micros(kafka_ms).cast(UTC_US)
         columns = _kafka_columns(work.partition, offsets, kafka_ms, times, schema_id)
-        columns["_kafka_key"] = _binary(work.batch.keys).take(places)
-        columns["_kafka_value"] = _binary(work.batch.values).take(places)
+        columns["_kafka_key"] = work.keys.take(places)
+        columns["_kafka_value"] = work.values.take(places)
         schema = self._plans.bytes_layout().schema
         rows = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
         yield from self._by_bucket(rows, "bytes", schema_id, 1)
@@ -268,6 +340,12 @@ def _floor(numbers: pa.Array, size: int) -> pa.Array:
 
 def _longs(data: bytes, count: int) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(data)])
+
+
+def messages_of(values: pa.Array) -> Messages:
+    """Messages of an array of bytes; null is a message without bytes."""
+    _, offsets, data = values.cast(pa.large_binary()).buffers()
+    return Messages(data or b"", offsets.slice(0, 8 * (len(values) + 1)))
 
 
 def _binary(messages: Messages) -> pa.Array:

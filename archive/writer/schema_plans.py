@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import pyarrow as pa
 import structlog
 
+from archive.faults import subject_missing
 from archive.records import SchemaPlan
+from archive.writer.aliases import with_aliases
 from archive.writer.columns import (
     BASE,
     BASE_COLUMNS,
@@ -22,12 +24,16 @@ from archive.writer.columns import (
     NotInTableError,
     stored_schema,
 )
+from archive.writer.json_rows import JsonTable
+from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.errors.codes import Code
 from cdc_common.messages.avro.forms import NotNativeError, form_of
 from cdc_common.messages.avro.schemas import to_tree
 from cdc_native.avro.columns import Table
 from cdc_native.avro.program import Program
 
 if TYPE_CHECKING:
+    from archive.records import PlanForm
     from archive.stores.store import Store
 
 _logger = structlog.get_logger(__name__)
@@ -42,6 +48,10 @@ class Registry(Protocol):
         """The schema of an id, as JSON. CdcError."""
         ...
 
+    def latest(self, subject: str, /) -> tuple[int, Any] | None:
+        """The id and the schema of a subject's newest version; None if it has none. CdcError."""
+        ...
+
 
 class Layout(NamedTuple):
     """The columns of a schema's rows."""
@@ -49,7 +59,7 @@ class Layout(NamedTuple):
     # The plan of the schema.
     plan: SchemaPlan
     # The decoder of messages; None for rows of bytes.
-    table: Table | None
+    table: Table | JsonTable | None
     # All columns of the rows, as they are stored.
     schema: pa.Schema
     # Whether messages are change messages, whose rows also have `_op`, `_row_sequence` and `_ts_us`.
@@ -63,51 +73,81 @@ class SchemaPlans:
         self._store = store
         self._registry = registry
         self._folder = columns_folder(table)
-        self._layouts: dict[tuple[int, SchemaPlan | None], Layout] = {}
+        self._new_versions = 0
+        self._layouts: dict[tuple[int, SchemaPlan | None, bool], Layout] = {}
 
     def layout(self, schema_id: int, pinned: SchemaPlan | None = None) -> Layout:
         """The layout of a schema: by a plan that is made, or by the `pinned` one, which an intent keeps."""
-        key = schema_id, pinned
-        if key not in self._layouts:
-            self._layouts[key] = self._make(schema_id, pinned)
-        return self._layouts[key]
+        return self._cached(schema_id, pinned, is_json=False)
 
-    def bytes_layout(self, schema_id: int = -1) -> Layout:
+    def take_new_versions(self) -> int:
+        """The number of schema versions that were begun here since the last call."""
+        count, self._new_versions = self._new_versions, 0
+        return count
+
+    def bytes_layout(self, schema_id: int = -1, form: PlanForm = "bytes") -> Layout:
         """The layout of rows of bytes: of a schema, or of messages without one."""
-        return Layout(SchemaPlan(schema_id, "bytes", 1, 0), None, BASE_COLUMNS.numbered(BASE))
+        return Layout(SchemaPlan(schema_id, form, 1, 0), None, BASE_COLUMNS.numbered(BASE))
 
-    def _make(self, schema_id: int, pinned: SchemaPlan | None) -> Layout:
-        if pinned is not None and pinned.form == "bytes":
-            return self.bytes_layout(schema_id)
+    def json_layout(self, subject: str) -> Layout:
+        """The layout of JSON of the newest schema of a subject. CdcError if it has none."""
+        found = self._registry.latest(subject)
+        if found is None:
+            raise subject_missing(self._folder.rpartition("/")[2], subject)
+        return self._cached(found[0], None, is_json=True)
+
+    def _cached(self, schema_id: int, pinned: SchemaPlan | None, *, is_json: bool) -> Layout:
+        """A schema that the registry does not have may appear there, so the next cut asks again."""
+        key = schema_id, pinned, is_json
+        if key in self._layouts:
+            return self._layouts[key]
+        layout = self._make(schema_id, pinned, is_json=is_json)
+        if layout.plan.form != "unknown":
+            self._layouts[key] = layout
+        return layout
+
+    def _make(self, schema_id: int, pinned: SchemaPlan | None, *, is_json: bool) -> Layout:
+        if pinned is not None and pinned.form in {"bytes", "unknown"}:
+            return self.bytes_layout(schema_id, pinned.form)
+        is_json |= pinned is not None and pinned.form == "json"
         try:
-            table = Table(Program(form_of(*to_tree(self._registry.get(schema_id)))))
-            payload = pa.schema(table)
-            is_envelope = _is_envelope(payload)
+            tree, named = to_tree(self._registry.get(schema_id))
+            table: Table | JsonTable = Table(Program(form_of(tree, named)))
+            payload = with_aliases(pa.schema(table), tree, named)
+            if is_json:
+                table = JsonTable(payload)
+                payload = table.schema
+            is_envelope = not is_json and _is_envelope(payload)
             schema = _file_schema(payload, is_envelope=is_envelope)
+        except RegistryRequestError as error:
+            if not error.lacks_schema:
+                raise
+            return self.bytes_layout(schema_id, "unknown")
         except (NotNativeError, ValueError, NotInTableError) as error:
             reason = getattr(error, "reason", str(error))
             _logger.warning("schema kept as bytes", schema_id=schema_id, folder=self._folder, reason=reason)
             return self.bytes_layout(schema_id)
         if pinned is None:
-            plan, columns = self._plan(schema_id, schema)
+            plan, columns = self._plan(schema_id, schema, "json" if is_json else "avro")
         else:
             kept = self._read(pinned.version, pinned.columns)
             assert kept is not None, f"{self._folder} has lost the columns {pinned}"
             plan, columns = pinned, kept
         return Layout(plan, table, columns.numbered(schema), is_envelope)
 
-    def _plan(self, schema_id: int, schema: pa.Schema) -> tuple[SchemaPlan, Columns]:
+    def _plan(self, schema_id: int, schema: pa.Schema, form: PlanForm) -> tuple[SchemaPlan, Columns]:
         version = 1
         while True:
             try:
                 number, columns = self._ensure(version, schema)
             except IncompatibleError as error:
                 version += 1
+                problem, code = error.reason, Code.ARCHIVE_VERSION.text
                 _logger.warning(
-                    "schema needs another version", schema_id=schema_id, version=version, reason=error.reason
+                    "schema needs another version", code=code, schema_id=schema_id, version=version, problem=problem
                 )
             else:
-                return SchemaPlan(schema_id, "avro", version, number), columns
+                return SchemaPlan(schema_id, form, version, number), columns
 
     def _ensure(self, version: int, schema: pa.Schema) -> tuple[int, Columns]:
         """The newest list of columns of a version, with the schema's. IncompatibleError."""
@@ -118,6 +158,7 @@ class SchemaPlans:
                 return number, columns
             data = json.dumps(merged.as_json(), ensure_ascii=False).encode()
             if self._store.put_new_bytes(_path(self._folder, version, number + 1), data):
+                self._new_versions += version > 1 and number == 0
                 return number + 1, merged
 
     def _read(self, version: int, number: int) -> Columns | None:

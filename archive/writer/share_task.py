@@ -27,6 +27,7 @@ from archive.writer.cut import CutClock, CutSettings
 from archive.writer.intent import Intent, intents_folder, plan_files, read_intent, store_intent
 from archive.writer.parquet import describe, write_parquet
 from archive.writer.positions import CutPosition, decode
+from archive.writer.refused import RefusedMessages
 from archive.writer.report import CutReport
 from archive.writer.rows import FileKey, RowMaker
 from archive.writer.schema_plans import SchemaPlans
@@ -38,7 +39,7 @@ from stream_runtime.records import Message, SourcePartition
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from archive.records import MadeFile, PlannedFile
+    from archive.records import MadeFile, PlannedFile, Refused
     from stream_runtime.records import Share, TopicShape
     from stream_runtime.source_batch import SourceBatch
 
@@ -92,6 +93,8 @@ class ShareParts(NamedTuple):
     plans: SchemaPlans
     # The place for file events.
     events: EventTopic
+    # The topic for dead letters.
+    dead_letter_topic: str
     # Returns the first available offset and the end of partitions.
     bounds: Bounds
     # The folder on the worker's disk, for this share alone.
@@ -122,19 +125,19 @@ class ShareTask:
         self._positions = self._read_positions()
         self._cut = max(position.cut for position in self._positions.values())
         self._intent = self._read_intent()
+        self._lost = self._find_lost()
         self._clock = CutClock(settings.cut)
         self._rows: RowMaker
         self._report: CutReport
         shutil.rmtree(parts.folder, ignore_errors=True)
         self.spill = Spill(parts.folder / "rows.arrow", parts.spill_bytes)
+        self._refused = RefusedMessages(share.stream, parts.folder / "refused.arrow")
         self._begin_cut()
 
     @property
     def offsets(self) -> dict[SourcePartition, int]:
-        """The committed offset of each partition, from which it is read. An intent may have some of the partitions."""
-        if self._intent is None:
-            return {partition: position.offset for partition, position in self._positions.items()}
-        return {SourcePartition(self._share.stream, one.partition): one.start for one in self._intent.ranges}
+        """The offset from which each partition is read: the committed one, or the first after lost messages."""
+        return {partition: start + self._lost[partition] for partition, start in self._starts().items()}
 
     @property
     def open_files(self) -> int:
@@ -155,6 +158,8 @@ class ShareTask:
                 self.spill.add(partition.partition, rows)
                 self._counts[partition.partition] += len(rows.rows)
             self._tombstones[partition.partition] += made.tombstones
+            for refused in made.refused:
+                self._refused.add(partition, refused, keep=self._definition.on_error == "dead_letter")
             self._report = self._report.with_batch(made, len(batch))
             self._clock.add(len(batch), batch.size, set(self._rows.used))
             reach(ArchivePoint.BATCH_SPILLED)
@@ -172,6 +177,7 @@ class ShareTask:
         reach(ArchivePoint.ALL_FILES_STORED)
         report = self._commit(self._intent, files)
         self._intent = None
+        self._lost.clear()
         self._begin_cut()
         return report
 
@@ -183,11 +189,31 @@ class ShareTask:
     def close(self) -> None:
         """Forget what is not committed."""
         self.spill.clear()
+        self._refused.clear()
         self._parts.commits.close()
+
+    def _starts(self) -> dict[SourcePartition, int]:
+        """The committed offset of each partition. An intent may have some of the partitions."""
+        if self._intent is None:
+            return {partition: position.offset for partition, position in self._positions.items()}
+        return {SourcePartition(self._share.stream, one.partition): one.start for one in self._intent.ranges}
+
+    @property
+    def _accepts_loss(self) -> bool:
+        return self._settings.definition.lost == "accept"
+
+    def _find_lost(self) -> Counter[SourcePartition]:
+        """The number of offsets of each partition whose messages were deleted, if the settings accept that."""
+        if not self._accepts_loss:
+            return Counter()
+        starts = self._starts()
+        bounds = self._parts.bounds(list(starts))
+        return Counter({partition: max(bounds[partition][0] - start, 0) for partition, start in starts.items()})
 
     def _begin_cut(self) -> None:
         """Begin with what an intent says, or with the settings."""
         self.spill.clear()
+        self._refused.clear()
         self._clock.restart()
         self._next = dict(self.offsets)
         self._counts: Counter[int] = Counter()
@@ -247,7 +273,7 @@ class ShareTask:
 
     def _check_added(self, known: Mapping[SourcePartition, CutPosition]) -> None:
         """Partitions that were added to an archived topic begin at 0."""
-        if not any(position.cut for position in known.values()):
+        if self._accepts_loss or not any(position.cut for position in known.values()):
             return
         for partition, position in known.items():
             if position.cut == 0 and position.offset > 0:
@@ -296,6 +322,8 @@ class ShareTask:
                 self._next[at],
                 self._counts[at.partition],
                 self._tombstones[at.partition],
+                self._refused.counts[at.partition],
+                self._lost[at],
             )
             for at, position in self._positions.items()
         )
@@ -319,7 +347,8 @@ class ShareTask:
         for planned in intent.files:
             file = self._store_file(intent, planned)
             rows = 0 if file is None else file.rows
-            if rows > planned.rows or (rows < planned.rows and not self._settings.is_compacted):
+            may_miss = self._settings.is_compacted or self._accepts_loss
+            if rows > planned.rows or (rows < planned.rows and not may_miss):
                 raise intent_differs(self._share.id, f"{planned.path} has {rows} rows, and the intent {planned.rows}")
             if file is not None:
                 made.append(file)
@@ -342,8 +371,11 @@ class ShareTask:
 
     def _commit(self, intent: Intent, files: list[MadeFile]) -> CutReport:
         """Step 5."""
-        event = _event_of(intent, files)
+        event = _event_of(intent, files, self._refused.named)
         where = self._parts.events
+        for letter in self._refused.letters(self._parts.dead_letter_topic):
+            self._parts.commits.send(letter)
+        reach(ArchivePoint.DEAD_LETTERS_SENT)
         self._parts.commits.send(Message(where.topic, where.partition, event.key, event.encode()))
         reach(ArchivePoint.EVENT_SENT)
         after = {
@@ -354,15 +386,19 @@ class ShareTask:
         self._positions |= after
         self._cut = intent.cut
         reach(ArchivePoint.CUT_COMMITTED)
-        return self._report.with_files(event, time.monotonic() - self._started)
+        self._refused.log()
+        report = self._report._replace(new_versions=self._parts.plans.take_new_versions())
+        return report.with_files(event, time.monotonic() - self._started)
 
 
 def _key_of(planned: PlannedFile) -> FileKey:
     return FileKey(planned.form, planned.schema_id, planned.version, planned.bucket)
 
 
-def _event_of(intent: Intent, files: Sequence[MadeFile]) -> FileEvent:
+def _event_of(intent: Intent, files: Sequence[MadeFile], refused: Sequence[Refused]) -> FileEvent:
     planned = sum(file.rows for file in intent.files)
     own = intent.definition
     missing = planned - sum(file.rows for file in files)
-    return FileEvent(intent.name, intent.cut, intent.ranges, own.table, own.layout, own.bucket, tuple(files), missing)
+    return FileEvent(
+        intent.name, intent.cut, intent.ranges, own.table, own.layout, own.bucket, tuple(files), missing, tuple(refused)
+    )

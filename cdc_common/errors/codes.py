@@ -95,6 +95,7 @@ class Code(Enum):
     ARCHIVE_LEDGER = (113, 4)
     ARCHIVE_TABLE = (114, 4)
     ARCHIVE_SETTING = (115, 2)
+    ARCHIVE_VERSION = (116, 4)
     JOIN_PLAN = (120, 4)
     JOIN_INPUT = (121, 4)
     SERVER_FAILED = (70, 5)

@@ -50,7 +50,7 @@ QUIET: Mapping[str, str] = {
     'cdc_schematizer_requests_total{status=~"5.."}': "the registry has no errors of its own",
 }
 """Selectors that may find nothing while all is well, and why."""
-NOT_RUN = ("cdc_transformer_", "cassandra-transformer")
+NOT_RUN = ("cdc_transformer_", "cassandra-transformer", "cdc_archive_", "cassandra-archive")
 
 
 class Finding(NamedTuple):
@@ -96,7 +96,7 @@ def alert_findings(prometheus: Prometheus) -> Iterator[Finding]:
 def reason_of(expression: str) -> str:
     found = selectors(expression)
     if any(word in name for name in found for word in NOT_RUN):
-        return "the stack runs no transformers"
+        return "the stack runs no transformers and no archive"
     return next((QUIET[name] for name in found if name in QUIET), "")
 
 

@@ -45,6 +45,8 @@ def test_of_several_calls_the_first_stores_the_file(store: S3Store) -> None:
     won = [store.put_new_bytes("a/b/file", b"%d" % number) for number in range(4)]
     assert won == [True, False, False, False]
     assert store.read("a/b/file") == b"0"
+    store.put("a/b/file", b"new")
+    assert store.read("a/b/file") == b"new"
     assert store.list("a/b") == ["file"]
     store.check()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from archive.job.plan import ArchivePlan
 
 PARTITIONS = 3
-END_SECONDS = 60.0
+END_SECONDS = 180.0
 AT_ONCE = 40
 
 
@@ -47,6 +47,8 @@ class ArchiveSetup(NamedTuple):
     location: str = ""
     # The folder in which the files of another location are; empty: the lake is in `folder`.
     files: str = ""
+    # The number of the topic's partitions.
+    partitions: int = PARTITIONS
 
     @property
     def topic(self) -> str:
@@ -79,7 +81,7 @@ class ArchiveSetup(NamedTuple):
 
     def make_topic(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)])[self.topic].result()
+        admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result()
 
     def send(self, first: int, end: int) -> None:
         """Send changes in one transaction; every tenth is a tombstone."""
@@ -93,7 +95,7 @@ class ArchiveSetup(NamedTuple):
             after = {"id": number, "name": f"Ada {number}"}
             change = {"op": "c", "before": None, "after": after, "source": source, "ts_ms": NOW_MS}
             value = None if number % 10 == 9 else wire.header(schema_id) + encode_avro(ENVELOPE, change)
-            producer.produce(self.topic, value, b"%d" % number, number % PARTITIONS, timestamp=NOW_MS)
+            producer.produce(self.topic, value, b"%d" % number, number % self.partitions, timestamp=NOW_MS)
         producer.commit_transaction()
 
     def run(self, until: int | None = None, **settings: object) -> None:  # noqa: ARG002 - always to the end
@@ -104,7 +106,7 @@ class ArchiveSetup(NamedTuple):
         loop = ArchiveLoop(job)
         try:
             deadline = time.monotonic() + END_SECONDS
-            while not self._is_done():
+            while not self.is_done():
                 assert time.monotonic() < deadline, f"it does not come to the end: {planner.errors}"
                 run_batch(loop, planner.plan_batch())
         finally:
@@ -120,7 +122,7 @@ class ArchiveSetup(NamedTuple):
         assert found.problems == []
         paths = {str(path.relative_to(self.lake)) for path in self.lake.rglob("*.parquet")}
         assert paths == {file.planned.path for event in events for file in event.files}
-        messages = list(read_topic(self.bootstrap, self.topic, PARTITIONS))
+        messages = list(read_topic(self.bootstrap, self.topic, self.partitions))
         assert len(messages) == count
         sent = {
             (message.partition(), message.offset(), int(message.key() or b""))
@@ -135,10 +137,10 @@ class ArchiveSetup(NamedTuple):
         query = "SELECT _kafka_partition, _kafka_offset, after.id FROM read_parquet($1)"
         return duckdb.connect().execute(query, [f"{self.lake}/**/*.parquet"]).fetchall()
 
-    def _is_done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether the last event of each partition ends after its last message."""
         ends: dict[int, int] = {}
-        for message in read_topic(self.bootstrap, self.topic, PARTITIONS):
+        for message in read_topic(self.bootstrap, self.topic, self.partitions):
             ends[message.partition() or 0] = (message.offset() or 0) + 1
         done = {one.partition: one.end for event in self.events() for one in event.ranges}
         return all(done.get(partition, 0) >= end for partition, end in ends.items())

@@ -8,6 +8,7 @@ import sqlite3
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import fastavro
 
 from archive.events.file_event import FileEvent
@@ -65,13 +66,18 @@ Stored = tuple[bytes | None, bytes | None, int, int]
 class MemoryRegistry:
     """archive.writer.schema_plans.Registry."""
 
-    def __init__(self, schemas: Mapping[int, Any]) -> None:
+    def __init__(self, schemas: Mapping[int, Any], subjects: Mapping[str, int] | None = None) -> None:
         self.schemas = dict(schemas)
+        self.subjects = dict(subjects or {})
 
     def get(self, schema_id: int) -> Any:  # noqa: ANN401
         if schema_id not in self.schemas:
             raise RegistryRequestError("It has no such schema.", status=404, word=SCHEMA_NOT_FOUND)
         return self.schemas[schema_id]
+
+    def latest(self, subject: str) -> tuple[int, Any] | None:
+        found = self.subjects.get(subject)
+        return None if found is None else (found, self.schemas[found])
 
 
 class Topic:
@@ -80,6 +86,7 @@ class Topic:
     def __init__(self, partitions: int = 2, registry: MemoryRegistry | None = None) -> None:
         self.registry = registry or MemoryRegistry({7: ENVELOPE})
         self.messages: list[list[Stored]] = [[] for _ in range(partitions)]
+        self.firsts = [0] * partitions
         self.ends = [0] * partitions
         self.shape = TopicShape(partitions, "topic-id")
 
@@ -103,7 +110,12 @@ class Topic:
         return wire.header(schema_id) + encode_avro(self.registry.schemas[schema_id], value)
 
     def bounds(self, partitions: Sequence[SourcePartition]) -> dict[SourcePartition, tuple[int, int]]:
-        return {at: (0, self.ends[at.partition]) for at in partitions}
+        return {at: (self.firsts[at.partition], self.ends[at.partition]) for at in partitions}
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        """Delete messages, as retention does."""
+        self.firsts[partition] = offset
+        self.messages[partition] = [message for message in self.messages[partition] if message[2] >= offset]
 
     def read(self, at: SourcePartition, first: int, most: int) -> tuple[SourceBatch | None, int]:
         """The next messages, and the offset after them."""
@@ -126,6 +138,7 @@ class Archive:
     def __init__(self, topic: Topic, folder: Path, **definition: Any) -> None:  # noqa: ANN401
         self.topic = topic
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self.store = LocalStore(str(folder / "lake"))
         self.partitions = tuple(SourcePartition(TOPIC, number) for number in range(topic.shape.partitions))
         self.share = Share(TOPIC, self.partitions, f"{TOPIC}-0")
@@ -153,6 +166,7 @@ class Archive:
             self.store,
             SchemaPlans(self.store, self.topic.registry, self.settings.definition.table),
             EventTopic("events", 0),
+            "dead-letters",
             self.topic.bounds,
             self.folder / "spool" / str(next(self._opened)),
             self.spill_bytes,
@@ -188,10 +202,24 @@ class Archive:
     def events(self) -> list[FileEvent]:
         """The committed file events, in their order."""
         with sqlite3.connect(self.database) as database:
-            found = database.execute("SELECT value FROM messages ORDER BY id").fetchall()
+            found = database.execute("SELECT value FROM messages WHERE topic = 'events' ORDER BY id").fetchall()
         return [FileEvent.decode(value) for (value,) in found]
 
     def paths(self) -> list[str]:
         """The Parquet files in the store, whoever has made them."""
         root = self.folder / "lake"
         return sorted(str(path.relative_to(root)) for path in root.rglob("*.parquet"))
+
+
+def archive_of(topic: Topic, folder: Path, **definition: Any) -> Archive:  # noqa: ANN401
+    """All of a topic, archived in cuts of one batch."""
+    made = Archive(topic, folder, **definition)
+    made.cut(rows=1)
+    made.run()
+    return made
+
+
+def rows_of(archive: Archive, columns: str = "*") -> list[tuple[Any, ...]]:
+    """The rows of all files in the order of their offsets, by DuckDB."""
+    query = f"SELECT {columns} FROM read_parquet($1, union_by_name=true) ORDER BY _kafka_partition, _kafka_offset"
+    return duckdb.connect().execute(query, [[f"{archive.folder}/lake/{path}" for path in archive.paths()]]).fetchall()

@@ -27,7 +27,7 @@ ROW = re.compile(
 )
 
 PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
-REGISTRY, TRANSFORMER = "cassandra-schematizer", "cassandra-transformer"
+REGISTRY, TRANSFORMER, ARCHIVE = "cassandra-schematizer", "cassandra-transformer", "cassandra-archive"
 PARTITION = (("topic", "cdc.raw.shop.orders"), ("partition", "3"))
 MIB = 1 << 20
 
@@ -213,6 +213,62 @@ CASES = {
         {"cdc_transformer_lag_age_seconds": 660},
         {"cdc_transformer_lag_age_seconds": 31},
         "The transformers on sick measured their lag 11m 0s ago.",
+    ),
+    "CdcArchiveDown": Case(ARCHIVE, {"up": 0}, {"up": 1}, "The archive on sick does not answer."),
+    "CdcArchiveStopped": Case(
+        ARCHIVE,
+        {"cdc_archive_stopped_seconds": 600},
+        {"cdc_archive_stopped_seconds": 240},
+        "Partition 3 of cdc.raw.shop.orders has been stopped by CDC-110 for 10m 0s.",
+        labels=(*PARTITION, ("code", "CDC-110")),
+    ),
+    "CdcArchiveBehind": Case(
+        ARCHIVE,
+        {"cdc_archive_lag_seconds": 1200},
+        {"cdc_archive_lag_seconds": 600},
+        "The first message of partition 3 of cdc.raw.shop.orders that is not archived is 20m 0s old.",
+        labels=PARTITION,
+    ),
+    "CdcArchiveRetentionNear": Case(
+        ARCHIVE,
+        {"cdc_archive_retention_seconds_left": 40 * 3600},
+        {"cdc_archive_retention_seconds_left": 50 * 3600},
+        "Kafka may delete messages of partition 3 of cdc.raw.shop.orders that are not archived in 1d 16h 0m 0s.",
+        labels=PARTITION,
+    ),
+    "CdcArchiveLagNotMeasured": Case(
+        ARCHIVE,
+        {"cdc_archive_lag_age_seconds": 660},
+        {"cdc_archive_lag_age_seconds": 31},
+        "The archive on sick measured its lag 11m 0s ago.",
+    ),
+    "CdcArchiveTableStopped": Case(
+        ARCHIVE,
+        {'cdc_archive_table_stopped{table="shop.orders"}': 1},
+        {'cdc_archive_table_stopped{table="shop.orders"}': 0},
+        "The table shop.orders of the catalog has got no files from sick for five minutes.",
+        labels=(("table", "shop.orders"),),
+    ),
+    "CdcArchiveMessagesRefused": Case(
+        ARCHIVE,
+        {'cdc_archive_refused_messages_total{topic="shop.orders"}': Grows(1)},
+        {'cdc_archive_refused_messages_total{topic="shop.orders"}': 7},
+        "Messages of shop.orders are not of their schema, and are in no file.",
+        labels=(("topic", "shop.orders"),),
+    ),
+    "CdcArchiveMessagesLost": Case(
+        ARCHIVE,
+        {'cdc_archive_lost_messages_total{topic="shop.orders"}': Grows(1)},
+        {'cdc_archive_lost_messages_total{topic="shop.orders"}': 7},
+        "Messages of shop.orders were deleted before they were archived.",
+        labels=(("topic", "shop.orders"),),
+    ),
+    "CdcArchiveSchemaDoesNotFit": Case(
+        ARCHIVE,
+        {'cdc_archive_new_schema_versions_total{topic="shop.orders"}': Grows(0.001)},
+        {'cdc_archive_new_schema_versions_total{topic="shop.orders"}': 1},
+        "A schema of shop.orders does not fit its table, and has begun another schema version.",
+        labels=(("topic", "shop.orders"),),
     ),
     "CdcNodeNotTruncated": Case(
         MATERIALIZER,

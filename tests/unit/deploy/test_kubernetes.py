@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from archive.cli import main as archive
 from cdc_common.clients.kafka import client_config
 from cdc_common.program.operations import Operations
 from cdc_common.settings.describe import all_settings, setting
@@ -53,9 +54,10 @@ PROGRAMS = {
     "schematizer": "cassandra-schematizer/schematizer",
     "materializer": "cassandra-materializer-driver/spark-kubernetes-driver",
     "transformer": "cassandra-transformer-driver/spark-kubernetes-driver",
+    "archive": "cassandra-archive-driver/spark-kubernetes-driver",
 }
 """Each program's container, by the name of its settings' table, which is the name of its operations port, too."""
-JOBS = {"materializer": materializer, "transformer": transformer}
+JOBS = {"materializer": materializer, "transformer": transformer, "archive": archive}
 """The programs that are Spark jobs."""
 EXECUTORS = {job: f"cassandra-{job}-executor/spark-kubernetes-executor" for job in JOBS}
 OURS = [*PROGRAMS.values(), *EXECUTORS.values()]

@@ -81,7 +81,7 @@ def test_no_core_holds_what_it_had_in_memory(unit: Path) -> None:
     assert service(unit)["LimitCORE"] == "0"
 
 
-@pytest.mark.parametrize("job", ["materializer", "transformer"])
+@pytest.mark.parametrize("job", ["materializer", "transformer", "archive"])
 def test_a_driver_has_time_to_end_its_batch(job: str) -> None:
     """By default systemd ends Spark's own processes at the same time."""
     unit = service(ROOT / "deploy" / "systemd" / f"cassandra-{job}.service")
@@ -90,9 +90,9 @@ def test_a_driver_has_time_to_end_its_batch(job: str) -> None:
 
 
 def test_they_may_write_where_the_settings_say() -> None:
-    publisher, filler, materializer, schematizer = (
+    publisher, filler, materializer, schematizer, archive = (
         service(ROOT / "deploy" / "systemd" / f"cassandra-{name}.service")
-        for name in ("publisher", "filler", "materializer", "schematizer")
+        for name in ("publisher", "filler", "materializer", "schematizer", "archive")
     )
     assert publisher["ReadWritePaths"] == str(DEFAULTS.node.cdc_raw_directory)
     assert STATE / publisher["StateDirectory"] == DEFAULTS.publisher.state_directory
@@ -101,5 +101,7 @@ def test_they_may_write_where_the_settings_say() -> None:
     assert not {"ReadWritePaths", "StateDirectory"} & filler.keys()
     for path in (DEFAULTS.materializer.state_directory, Path(DEFAULTS.materializer.checkpoint_location)):
         assert path.is_relative_to(STATE / materializer["StateDirectory"])
+    for path in (DEFAULTS.archive.spool_directory, Path(DEFAULTS.archive.location)):
+        assert path.is_relative_to(STATE / archive["StateDirectory"])
     assert f"//{STATE / schematizer['StateDirectory']}/" in DEFAULTS.schematizer.database_url
     assert publisher["User"] == filler["User"] == "cassandra"

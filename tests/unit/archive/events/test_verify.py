@@ -53,7 +53,7 @@ def _change_first(events: list[FileEvent], **changes: int) -> list[FileEvent]:
         (lambda events: [events[0], *events], "are there twice"),
         (lambda events: [events[1], events[0], events[2]], "cut 2 follows cut 0"),
         (lambda events: _change_first(events, rows=9), "19 rows are planned, 20 are in files"),
-        (lambda events: _change_first(events, end=9), "10 rows and 0 tombstones in [0, 9)"),
+        (lambda events: _change_first(events, end=9), "10 rows, 0 tombstones, 0 refused and 0 lost messages in [0, 9)"),
         (lambda events: [events[0]._replace(files=()), *events[1:]], "20 rows are planned, 0 are in files"),
         (lambda events: [events[0]._replace(missing=1), *events[1:]], "1 were compacted away"),
     ],

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.expressions import EqualTo, Reference
 
 from archive.events.ledger import LedgerEvent
+from archive.registrar.iceberg_tables import IcebergTables
 from archive.registrar.lake_table import OFFSETS, LakeTable, LedgerOffsets
 from archive.registrar.registrar import Registrar
+from archive.registrar.start import Start
 from archive.writer.columns import BASE_COLUMNS
 from cdc_common.errors.codes import Code
 from tests.support.archive.scene import ENVELOPE, Archive, Topic
@@ -37,6 +42,10 @@ def archive(tmp_path: Path) -> Archive:
     return made
 
 
+def registrar_of(catalog: SqlCatalog, archive: Archive, topic_id: str) -> Registrar:
+    return Registrar("lake", {"iceberg": IcebergTables(catalog, archive.store, topic_id)}, archive.store, topic_id)
+
+
 def fill(archive: Archive, first: int, end: int) -> None:
     for number in range(first, end):
         archive.topic.send_change(number % 2, number, hours=number % 2)
@@ -59,15 +68,15 @@ def read_numbers(catalog: SqlCatalog, table: str = TABLE) -> list[int]:
 
 def test_a_table_has_each_event_once(catalog: SqlCatalog, archive: Archive) -> None:
     fill(archive, 0, 60)
-    Registrar(catalog, archive.store, TOPIC_ID).take([])
+    registrar_of(catalog, archive, TOPIC_ID).take([])
     for _ in range(2):  # a second registrar reads all events again
-        registrar = Registrar(catalog, archive.store, TOPIC_ID)
+        registrar = registrar_of(catalog, archive, TOPIC_ID)
         registrar.take(events(archive))
         registrar.commit()
         assert registrar.errors == {}
         assert read_numbers(catalog) == list(range(60))
     fill(archive, 60, 100)
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     assert read_numbers(catalog) == list(range(100))
@@ -77,12 +86,51 @@ def test_a_table_has_each_event_once(catalog: SqlCatalog, archive: Archive) -> N
     assert len(hours) == 2
 
 
+def test_a_start_begins_where_all_tables_are(catalog: SqlCatalog, archive: Archive) -> None:
+    fill(archive, 0, 60)
+    first = registrar_of(catalog, archive, TOPIC_ID)
+    assert first.next == {}
+    first.take(events(archive))
+    first.commit()
+    assert registrar_of(catalog, archive, TOPIC_ID).next == {0: 3}
+    assert registrar_of(catalog, archive, "another topic").next == {}
+    catalog.drop_table(TABLE)
+    again = registrar_of(catalog, archive, TOPIC_ID)
+    assert again.next == {}
+    again.take(events(archive))
+    again.commit()
+    assert read_numbers(catalog) == list(range(60))
+    assert registrar_of(catalog, archive, TOPIC_ID).next == {0: 3}
+
+
+def test_a_start_waits_for_the_table_that_fails(catalog: SqlCatalog, archive: Archive) -> None:
+    fill(archive, 0, 20)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    table = catalog.load_table(TABLE)
+    with table.transaction() as transaction:
+        transaction.remove_properties(OFFSETS)
+    fill(archive, 20, 60)
+    registrar.take(events(archive, 1))
+    registrar.commit()
+    assert registrar.errors.keys() == {TABLE}
+    assert Start.decode(archive.store.read("_archive/registrar/lake.json") or b"").offsets == {0: 1}
+    assert registrar_of(catalog, archive, TOPIC_ID).next == {}  # that table has lost its position
+
+
+def test_a_damaged_start_is_none(catalog: SqlCatalog, archive: Archive) -> None:
+    for data in (b"", b"[]", b'{"format": 2}', b'{"format": 1, "topic_id": "events-topic"}'):
+        archive.store.put("_archive/registrar/lake.json", data)
+        assert registrar_of(catalog, archive, TOPIC_ID).next == {}
+
+
 def test_a_stale_committer_is_refused(catalog: SqlCatalog, archive: Archive) -> None:
     """It loaded the table before another one committed, and its client does not try again."""
     fill(archive, 0, 40)
     table = LakeTable(catalog, TABLE, archive.store.uri("cdc_shop/orders"), "hour")
     stale = table.load()
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     paths = [archive.store.uri(file.planned.path) for file in archive.events()[0].files]
@@ -101,7 +149,7 @@ def _newest(archive: Archive) -> Any:  # noqa: ANN401
 
 def test_a_table_gets_the_columns_of_a_newer_schema(catalog: SqlCatalog, archive: Archive) -> None:
     fill(archive, 0, 20)
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     newer = {**ENVELOPE, "fields": [*ENVELOPE["fields"], {"name": "note", "type": ["null", "string"]}]}
@@ -136,12 +184,12 @@ def test_an_incompatible_schema_gets_another_table(catalog: SqlCatalog, archive:
     for number in range(20):
         archive.topic.send(number % 2, archive.topic.encode(9, {"op": number}))
     archive.run()
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     assert registrar.errors == {}
     assert read_numbers(catalog) == list(range(20))
-    others = catalog.load_table(f"{TABLE}_v2").scan().to_arrow().column("op").to_pylist()
+    others = catalog.load_table(f"{TABLE}__v2").scan().to_arrow().column("op").to_pylist()
     assert sorted(others) == list(range(20))
 
 
@@ -152,7 +200,7 @@ def test_a_foreign_column_stops_that_table_alone(catalog: SqlCatalog, archive: A
         from pyiceberg.types import LongType  # noqa: PLC0415
 
         update.add_column("mine", LongType())
-    registrar = Registrar(catalog, archive.store, TOPIC_ID)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
     registrar.commit()
     assert registrar.errors[TABLE].code is Code.ARCHIVE_TABLE
@@ -168,3 +216,64 @@ def test_the_columns_of_every_table_are_the_first(catalog: SqlCatalog, archive: 
     assert [(field.field_id, field.name) for field in table.schema().fields] == [
         (field["id"], field["name"]) for field in BASE_COLUMNS.fields
     ]
+
+
+def test_a_renamed_field_is_one_column(catalog: SqlCatalog, archive: Archive) -> None:
+    """The files of both schemas are read under the new name."""
+    fill(archive, 0, 20)
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
+    registrar.take(events(archive))
+    registrar.commit()
+    newer: Any = deepcopy(ENVELOPE)
+    [fields] = [field["type"][1]["fields"] for field in newer["fields"] if field["name"] == "before"]
+    fields[1] |= {"name": "title", "aliases": ["name"]}
+    archive.topic.registry.schemas[8] = newer
+    source = {"ts_us": 1_795_258_800_000_000, "row_sequence": 20}
+    change = {"op": "c", "before": None, "after": {"id": 20, "title": "new"}, "source": source, "ts_ms": 0}
+    archive.topic.send(0, archive.topic.encode(8, change))
+    archive.topic.send_change(0, 21)  # of a producer that does not know it yet
+    archive.run()
+    archive.cut(rows=1)
+    archive.run()
+    registrar.take(events(archive, 1))
+    registrar.commit()
+    assert registrar.errors == {}
+    rows = catalog.load_table(TABLE).scan().to_arrow().to_pylist()
+    assert {row["_row_sequence"]: row["after"]["title"] for row in rows} == {
+        **dict.fromkeys([*range(20), 21], "Ada"),
+        20: "new",
+    }
+    assert {tuple(row["after"]) for row in rows} == {("id", "title")}
+
+
+WIDER = [("int", "long"), ("float", "double"), (("decimal", 5), ("decimal", 12))]
+
+
+@pytest.mark.parametrize(("before", "after"), WIDER, ids=["int", "float", "decimal"])
+def test_a_column_that_becomes_wider(catalog: SqlCatalog, archive: Archive, before: Any, after: Any) -> None:  # noqa: ANN401
+    """Also within a record, and the files of the narrower type may come later."""
+    values: dict[Any, Any] = {"int": 7, "long": 2**40, "float": 1.5, "double": 1e300}
+    values |= {("decimal", 5): Decimal("123.45"), ("decimal", 12): Decimal("1234567890.12")}
+    for schema_id, kind in ((20, before), (21, after)):
+        typed = (
+            {"type": "bytes", "logicalType": "decimal", "precision": kind[1], "scale": 2}
+            if isinstance(kind, tuple)
+            else kind
+        )
+        inner = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": typed}]}
+        fields = [{"name": "x", "type": typed}, {"name": "inner", "type": inner}]
+        archive.topic.registry.schemas[schema_id] = {"type": "record", "name": "Row", "fields": fields}
+    registrar = registrar_of(catalog, archive, TOPIC_ID)
+    archive.cut(rows=1)
+    for schema_id, kind in ((20, before), (21, after), (20, before)):
+        archive.topic.send(0, archive.topic.encode(schema_id, {"x": values[kind], "inner": {"x": values[kind]}}))
+        archive.run()
+        registrar.take(events(archive))
+        registrar.commit()
+        assert registrar.errors == {}
+    rows = catalog.load_table(TABLE).scan().to_arrow().to_pylist()
+    wanted = [values[before], values[after], values[before]]
+    assert [row["x"] for row in sorted(rows, key=lambda row: row["_kafka_offset"])] == wanted
+    assert [row["inner"]["x"] for row in sorted(rows, key=lambda row: row["_kafka_offset"])] == wanted
+    found = catalog.load_table(TABLE).scan(row_filter=EqualTo(term=Reference("x"), value=values[after])).to_arrow()
+    assert found.column("x").to_pylist() == [values[after]]

@@ -56,3 +56,11 @@ def test_refusals(tmp_path: Path) -> None:
     assert raised.value.code is Code.ARCHIVE_LOCATION
     with pytest.raises(CdcError, match="only folders"):
         open_store("gs://bucket/lake")
+
+
+def test_a_small_file_is_replaced(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put("a/b", b"1")
+    store.put("a/b", b"22")
+    assert store.read("a/b") == b"22"
+    assert store.list("a") == ["b"]

@@ -111,3 +111,36 @@ def test_what_does_not_fit_is_named(known: pa.DataType, wanted: pa.DataType) -> 
 def test_a_record_without_fields_is_in_no_table() -> None:
     with pytest.raises(NotInTableError):
         stored_schema(pa.schema([("a", pa.struct([]))]))
+
+
+def renamed(name: str, *aliases: str, kind: pa.DataType | None = None) -> pa.Field:
+    return pa.field(name, kind or pa.int64(), metadata={b"aliases": ",".join(aliases).encode()} if aliases else None)
+
+
+def test_a_renamed_column_keeps_its_number() -> None:
+    before, after = pa.schema([renamed("a"), renamed("b")]), pa.schema([renamed("c", "a"), renamed("b")])
+    columns = NO_COLUMNS.merged(before).merged(after)
+    assert [(field["id"], field["name"], field.get("former")) for field in columns.fields] == [
+        (1, "c", ["a"]),
+        (2, "b", None),
+    ]
+    assert numbers(columns, before) == numbers(columns, after) == {1, 2}
+    assert columns.merged(before) == columns.merged(after) == columns
+    assert columns.names() == {1: {"a", "c"}, 2: {"b"}}
+    assert [field["name"] for field in columns.as_iceberg()] == ["c", "b"]
+    assert all("former" not in field for field in columns.as_iceberg())
+
+
+def test_a_new_column_with_a_former_name() -> None:
+    columns = NO_COLUMNS.merged(pa.schema([renamed("a")])).merged(pa.schema([renamed("c", "a")]))
+    both = columns.merged(pa.schema([renamed("c", "a"), renamed("a", kind=pa.string())]))
+    assert [(field["id"], field["name"]) for field in both.fields] == [(1, "c"), (2, "a")]
+
+
+def test_a_nested_field_is_renamed() -> None:
+    def record(field: pa.Field) -> pa.Schema:
+        return pa.schema([pa.field("l", pa.list_(pa.struct([field])))])
+
+    columns = NO_COLUMNS.merged(record(renamed("a"))).merged(record(renamed("c", "a", kind=pa.int32())))
+    assert columns.names() == {1: {"l"}, 2: {"element"}, 3: {"a", "c"}}
+    assert columns.last_id == 3

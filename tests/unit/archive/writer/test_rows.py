@@ -6,14 +6,13 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
-from tests.support.archive.scene import NOW_MS, TOPIC, Archive, Topic
+from tests.support.archive.scene import NOW_MS, TOPIC, Archive, Topic, archive_of, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,18 +32,6 @@ ORDER = {
     ],
 }  # fmt: skip
 TREE = {"type": "record", "name": "Tree", "fields": [{"name": "left", "type": ["null", "Tree"]}]}
-
-
-def archive_of(topic: Topic, folder: Path, **definition: Any) -> Archive:  # noqa: ANN401
-    made = Archive(topic, folder, **definition)
-    made.cut(rows=1)
-    made.run()
-    return made
-
-
-def rows_of(archive: Archive, columns: str = "*") -> list[tuple[Any, ...]]:
-    query = f"SELECT {columns} FROM read_parquet($1, union_by_name=true) ORDER BY _kafka_partition, _kafka_offset"
-    return duckdb.connect().execute(query, [[f"{archive.folder}/lake/{path}" for path in archive.paths()]]).fetchall()
 
 
 def test_an_envelope(tmp_path: Path) -> None:
@@ -167,3 +154,25 @@ def test_every_message_is_one_row(tmp_path_factory: pytest.TempPathFactory, valu
     for (_, kept, number), value, foreign in zip(found, values, is_foreign, strict=True):
         assert kept == (value if foreign else None)
         assert number == (value if isinstance(value, int) else None)
+
+
+def test_a_new_schema_version_is_counted_once(tmp_path: Path) -> None:
+    topic = Topic(1)
+    topic.registry.schemas[9] = {"type": "record", "name": "Other", "fields": [{"name": "op", "type": "long"}]}
+    archive = Archive(topic, tmp_path)
+    archive.cut(rows=1)
+    counts = []
+    for number in range(2):
+        topic.send_change(0, number)
+        topic.send(0, topic.encode(9, {"op": number}))
+        task = archive.open()
+        at = dict(task.offsets)
+        for partition, first in at.items():
+            batch, following = topic.read(partition, first, 1000)
+            task.take(partition, batch, following)
+        report = task.commit_due()
+        assert report is not None
+        counts.append(report.new_versions)
+        task.close()
+    assert counts == [1, 0]
+    assert [file.planned.version for file in archive.events()[1].files] == [1, 2]
