@@ -167,11 +167,11 @@ class OpenShares:
                 self._check_unwritten(SourcePartition(stage.target, internal.partition), internal)
             else:
                 decode(stored.offset, stored.metadata, internal, JOIN_FAULTS)
+            task = PartitionTask(internal, resources, TaskSettings(self._chunk, faults=JOIN_FAULTS, has_gaps=True))
             reader.add(internal, None if stored is None else stored.offset)
         except BaseException:
-            resources.close()
+            resources.close()  # it holds a lock of the local state
             raise
-        task = PartitionTask(internal, resources, TaskSettings(self._chunk, faults=JOIN_FAULTS, has_gaps=True))
         return OpenJoin(stage, task, JoinProcessor(stage, internal, settings.chunk_max_bytes))
 
     def _check_unwritten(self, target: SourcePartition, internal: SourcePartition) -> None:
