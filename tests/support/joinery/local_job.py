@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stream_runtime.worker.task import WorkerStatus
     from tests.support.joinery.scene import Scene
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 
 
 class LocalJob:
