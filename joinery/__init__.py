@@ -1,7 +1,8 @@
-"""Joins of change topics without a time window, from a configuration file: a joined row for each combination of rows.
+"""A Spark job that joins change topics without a time window: a joined row for each combination of their rows.
 
-A change passes through these rooms: `routing` cuts the needed columns out of an input's message, and makes messages of
-the internal topic, which is partitioned by join key. `joining` is the join of one partition of that topic, a
-pure function from a state and messages to writes and changes. `planning` compares the definitions with the schemas of
-the inputs, and makes the schemas of the joined rows. `definition` and `definition_file` are the joins file.
+A change passes through these rooms: `job` reads it in a Spark task. `routing` cuts the needed columns out of it, and
+makes messages of the internal topic, which is partitioned by join key; `internal` has them in bytes. `joining` is the
+join of one partition of that topic, a pure function from a state and messages to writes and changes. `output` makes
+messages of these. `planning` compares the definitions with the schemas of the inputs, and makes the schemas of the
+joined rows.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cdc_common.clients.registry.errors import RegistryRequestError
 from cdc_common.clients.registry.kinds import Status
@@ -15,10 +15,21 @@ from joinery.planning.input_schema import InputSchema
 
 if TYPE_CHECKING:
     from cdc_common.settings import RegistrySettings
-    from joinery.definition import Input
+    from joinery.definition import Input, Target
 
 _CACHE_SECONDS = 5.0
 _COLUMN = re.compile(r"[.\[{]")  # ends the name of a column in the path of a field
+
+
+class Registered(NamedTuple):
+    """The topic and the schema ids of a target."""
+
+    # The topic that the registry has assigned.
+    topic: str
+    # The registry's id of the key schema.
+    key_id: int
+    # The registry's id of the value schema.
+    value_id: int
 
 
 class Catalogue(Protocol):
@@ -26,6 +37,14 @@ class Catalogue(Protocol):
 
     def input_schema(self, given: Input, /) -> InputSchema | None:
         """The newest schemas of an input's topic; None if it has none yet. CdcError JOIN_INPUT for several topics."""
+        ...
+
+    def schema(self, schema_id: int, /) -> Any:  # noqa: ANN401 - JSON
+        """The schema of an id, as JSON."""
+        ...
+
+    def register(self, target: Target, key: Any, value: Any, personal: frozenset[str], /) -> Registered:  # noqa: ANN401 - JSON
+        """Register the schemas of joined rows. Idempotent."""
         ...
 
     def close(self) -> None: ...
@@ -68,11 +87,25 @@ class SchematizerCatalogue:
             return None
         documentation = self._client.documentation(given.namespace, given.source)
         personal = frozenset(_COLUMN.split(path)[0] for path, field in documentation.fields.items() if field.pii)
-        key = self._schema(keys[-1]) if keys else None
-        return InputSchema.of(topics[0], key, self._schema(values[-1]), personal)
+        key = self.schema(keys[-1]) if keys else None
+        return InputSchema.of(topics[0], key, self.schema(values[-1]), personal)
+
+    def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+        return json.loads(self._client.schema_text(schema_id))
+
+    def register(self, target: Target, key: Any, value: Any, personal: frozenset[str]) -> Registered:  # noqa: ANN401 - JSON
+        made = self._client.register(
+            target.namespace,
+            "avro",
+            json.dumps(value, ensure_ascii=False),
+            source=target.source,
+            key=json.dumps(key, ensure_ascii=False),
+            owner=target.owner,
+            doc=target.doc,
+            fields={name: {"pii": True} for name in sorted(personal)},
+        )
+        assert made.key_schema_id is not None
+        return Registered(made.topic, made.key_schema_id, made.schema_id)
 
     def close(self) -> None:
         self._client.close()
-
-    def _schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
-        return json.loads(self._client.schema_text(schema_id))

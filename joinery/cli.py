@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cdc_common.program.cli import Program
 from joinery.settings import Settings
+from stream_runtime.commands.job_cli import add_job_commands, operations_flags
 
 main = Program(
     "cassandra-joinery",
     Settings,
-    tables=("registry", "joinery", "log"),
-    help="Joins change topics without a time window. So far it checks and plans joins, and does not run them.",
+    tables=("kafka", "registry", "joinery", "log"),
+    help="Joins change topics without a time window. It is a Spark job.",
 )
 
 _FILE = click.Argument(["file"], metavar="[FILE]", type=click.Path(path_type=Path), required=False)
+
+
+@main.program_command(
+    "run",
+    is_service=True,
+    flags={
+        "--bootstrap-servers": "kafka.bootstrap_servers",
+        "--group-id": "joinery.group_id",
+        "--spark-master": "joinery.spark_master",
+        **operations_flags("joinery"),
+    },
+    params=[_FILE],
+)
+def run(settings: Settings, file: Path | None) -> None:
+    """Runs the joins of FILE until it is stopped.
+
+    Each reads the topics of its inputs and writes the topic of its target, exactly once. Its positions are the
+    committed offsets of its consumer groups, where the next start continues.
+
+    Example: cassandra-joinery run joins.toml
+    """
+    from joinery.job.run import run_joins  # noqa: PLC0415 - --help and config need no PySpark
+
+    run_joins(settings, file or settings.joinery.file)
 
 
 @main.program_command("check", params=[_FILE])
@@ -43,3 +69,12 @@ def plan(settings: Settings, file: Path | None) -> None:
     from joinery.commands.planned import print_plan  # noqa: PLC0415 - as above
 
     print_plan(settings, file or settings.joinery.file)
+
+
+def _status_text(status: dict[str, Any]) -> str:
+    from joinery.job.status import text  # noqa: PLC0415 - as above
+
+    return text(status)
+
+
+add_job_commands(main, "joinery", _status_text, partitions="[JOIN/]TOPIC-PARTITION")

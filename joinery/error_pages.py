@@ -27,12 +27,47 @@ EXPLANATIONS: dict[Code, Explanation] = {
         topics, and a join reads one.""",
         fix="""Disable the topics that nothing is written to any more, or join another source.""",
     ),
+    Code.JOIN_MESSAGE: Explanation(
+        "Message not joined",
+        meaning="""A join cannot take a message of an input, or of its internal topic. The message of the error names
+        join, topic, partition, offset and reason, without values. That partition stops there; all before is joined.
+        Other partitions continue. The job retries after pauses of up to 5 minutes.""",
+        cause="""The message is not in the Confluent wire format, its bytes do not fit the schema in its header, its
+        row before the change is left out, or the change would change more joined rows than `most_rows`.""",
+        fix="""Raise `most_rows` in the joins file if that is the limit, then restart the job. To skip a message of an
+        input: stop the job, set the offset of the group `<group_id>.<join>` to the next one (`kafka-consumer-groups
+        --reset-offsets --to-offset`), start the job. Joined rows may lack that change then.""",
+    ),
+    Code.JOIN_REPEATED: Explanation(
+        "Target has joined rows already",
+        meaning="""The job's group has joined no message of a partition yet, but the target's partition has messages. It
+        stops, because it would send them a second time.""",
+        cause="""Another join has the same target, the group or the join was renamed, or the group has expired.""",
+        fix="""Give each join its own target. After a new name, use a new target too, or delete the old topic.""",
+    ),
 }
 
 SCOPES: Mapping[Code, tuple[Scope, ...]] = {
-    Code.REGISTRY_UNREACHABLE: (Scope.COMMAND,),
-    Code.REGISTRY_REFUSED: (Scope.COMMAND,),
-    Code.JOIN_PLAN: (Scope.COMMAND,),
-    Code.JOIN_INPUT: (Scope.COMMAND,),
+    Code.KAFKA_UNREACHABLE: (Scope.RAW_PARTITION, Scope.WAITS, Scope.START),
+    Code.KAFKA_REFUSED: (Scope.RAW_PARTITION, Scope.TABLE, Scope.PROGRAM),
+    Code.TOPIC_SETTINGS: (Scope.TABLE,),
+    Code.REGISTRY_UNREACHABLE: (Scope.COMMAND, Scope.RAW_PARTITION, Scope.START),
+    Code.REGISTRY_REFUSED: (Scope.COMMAND, Scope.TABLE, Scope.START),
+    Code.RAW_SKIPPED: (Scope.RAW_PARTITION,),
+    Code.RAW_PARTITIONS_CHANGED: (Scope.TABLE,),
+    Code.STATE_MISMATCH: (Scope.RAW_PARTITION, Scope.TABLE),
+    Code.STATE_DAMAGED: (Scope.RAW_PARTITION,),
+    Code.STATE_FORMAT: (Scope.RAW_PARTITION,),
+    Code.JOIN_PLAN: (Scope.COMMAND, Scope.TABLE),
+    Code.JOIN_INPUT: (Scope.COMMAND, Scope.TABLE),
+    Code.JOIN_MESSAGE: (Scope.RAW_PARTITION,),
+    Code.JOIN_REPEATED: (Scope.RAW_PARTITION,),
+    Code.TRANSACTION_EXPIRED: (Scope.RAW_PARTITION,),
+    Code.UNEXPECTED: (Scope.RAW_PARTITION, Scope.TABLE),
+    Code.RAW_PARTITION_STOPPED: (Scope.RAW_PARTITION,),
+    Code.CHECKPOINT_LOCATION: (Scope.START, Scope.RAW_PARTITION),
+    Code.SPARK_SETTING: (Scope.START,),
+    Code.SPARK_FAILED: (Scope.PROGRAM,),
+    Code.TRANSACTION_TIMEOUT: (Scope.PROGRAM,),
 }
 """How much of the program each code stops."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError, Code
+from stream_runtime.faults import Faults
+from stream_runtime.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from joinery.definition import Input, Join
     from joinery.planning.errors import PlanError
+    from stream_runtime.records import SourcePartition
 
 
 def does_not_fit(join: Join, error: PlanError) -> CdcError:
@@ -29,3 +32,45 @@ def several_topics(given: Input, topics: Sequence[str]) -> CdcError:
         f"{given} has several topics: {', '.join(topics)}. Joins do not follow a source to another topic yet.",
         "Disable the topics that are not written any more (cassandra-schematizer), or join another source.",
     )
+
+
+def message_refused(join: str, partition: SourcePartition, offset: int, reason: str) -> CdcError:
+    """Return CdcError(JOIN_MESSAGE) for a message of an input or of the internal topic."""
+    return CdcError(
+        Code.JOIN_MESSAGE,
+        f'join "{join}" cannot take the message at offset {offset} of {partition}: {reason}.',
+        "Correct what wrote it; a consumer of the topic shows it. Or raise most_rows in the joins file, if that is the "
+        "limit, and restart the job (docs/guides/joins.md).",
+    )
+
+
+def written_already(group: str, partition: SourcePartition, target: str) -> CdcError:
+    """Return CdcError(JOIN_REPEATED) for a target with messages that the group has not sent."""
+    return CdcError(
+        Code.JOIN_REPEATED,
+        f"The group {group} has joined no message of {partition} yet, but {target}-{partition.partition} has messages: "
+        "another join writes there, or the group was deleted or has expired.",
+        "Give each join a target of its own. After a new group_id or name, use a new target too, or delete the old "
+        "topic.",
+    )
+
+
+def target_partitions(topic: str, found: int, wanted: int) -> CdcError:
+    """Return CdcError(TOPIC_SETTINGS) for a target with another number of partitions than the internal topic."""
+    return CdcError(
+        Code.TOPIC_SETTINGS,
+        f"The target topic {topic} has {found} partitions, and the internal topic of its join has {wanted}.",
+        "Delete the target topic, which the job creates, or choose another target.",
+    )
+
+
+class JoinFaults(Faults):
+    """The errors of partitions of inputs and of internal topics."""
+
+    words = Words("joinery", "partition", "source topic", "join", "joined")
+
+    def advise_restart(self, topic: str) -> str:
+        return f"Give the join another name and another target: it reads {topic} from the beginning then."
+
+
+JOIN_FAULTS = JoinFaults()

@@ -8,15 +8,30 @@ from typing import Annotated
 from pydantic import Field
 
 from cdc_common.settings import shared
-from cdc_common.settings.base import Table
+from stream_runtime.settings import StatefulSettings
 
 
-class JoinerySettings(Table):
-    """The joins of `cassandra-joinery`. `file` defines them (docs/guides/joins.md)."""
+class JoinerySettings(StatefulSettings):
+    """The Spark job of `cassandra-joinery`. `file` defines its joins (docs/guides/joins.md)."""
 
+    group_id: Annotated[
+        str,
+        Field(
+            description="Name of the job. The committed offsets of its consumer group are the position of all joins, "
+            "and those of `<group_id>.<join>` are the position of a join in its inputs.",
+            min_length=1,
+        ),
+    ] = "cassandra-joinery"
     file: Annotated[Path, Field(description="Joins file (TOML), unless the command names one.")] = Path(
         "/etc/joins.toml"
     )
+    checkpoint_location: Annotated[
+        str, Field(description="Folder, or URI such as s3://bucket/folder, that all workers reach.", min_length=1)
+    ] = "/var/lib/cassandra-joinery/checkpoint"
+    state_directory: Annotated[Path, Field(description="Folder of each worker for its local states.")] = Path(
+        "/var/lib/cassandra-joinery/state"
+    )
+    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9476
 
 
 class Settings(shared.Settings):

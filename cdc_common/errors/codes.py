@@ -98,6 +98,8 @@ class Code(Enum):
     ARCHIVE_VERSION = (116, 4)
     JOIN_PLAN = (120, 4)
     JOIN_INPUT = (121, 4)
+    JOIN_MESSAGE = (122, 4)
+    JOIN_REPEATED = (123, 4)
     SERVER_FAILED = (70, 5)
     CHECKPOINT_LOCATION = (71, 3)
 

@@ -67,6 +67,9 @@ class TaskSettings(NamedTuple):
     tidying: Tidying = NO_TIDYING
     # Makes the errors, in the job's words.
     faults: Faults = NEUTRAL_FAULTS
+    # Whether offsets may be missing: the topic has transactions, whose markers have offsets. Its reader then finds out
+    # that messages were deleted.
+    has_gaps: bool = False
 
 
 class NotOwnerError(Exception):
@@ -108,7 +111,8 @@ class PartitionTask:
         report = NOTHING_DONE
         left = chunks(records, self._settings.chunk)
         for chunk in left:
-            check_contiguous(self._partition, chunk, self._faults)
+            if not self._settings.has_gaps:
+                check_contiguous(self._partition, chunk, self._faults)
             position = position or self._adopt(chunk[0].offset, processor.shape)
             todo = self._new_records(position, chunk, processor.shape)
             while todo:
@@ -158,7 +162,7 @@ class PartitionTask:
         """
         if self._state.is_stored():
             raise self._faults.state_without_offset(self._partition)
-        if first != 0:
+        if first != 0 and not self._settings.has_gaps:
             raise self._faults.messages_skipped(self._partition, 0, first)
         position = Position(first, NOTHING, shape.partitions, shape.topic_id)
         check_topic(position, shape, self._partition, self._faults)
@@ -170,7 +174,7 @@ class PartitionTask:
         """The records of the chunk that are not folded yet. CdcError if it does not continue the position."""
         first = chunk[0].offset
         check_topic(position, shape, self._partition, self._faults)
-        if first > position.offset:
+        if first > position.offset and not self._settings.has_gaps:
             raise self._faults.messages_skipped(self._partition, position.offset, first)
         found = [record for record in chunk if record.offset >= position.offset or type(record) is WatermarkRecord]
         check_watermarks(self._partition, position.offset, found, self._faults)

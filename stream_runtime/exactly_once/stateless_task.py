@@ -53,6 +53,8 @@ class Transformed(NamedTuple):
     error: CdcError | None = None
     # How many of the messages the native core has made.
     native: int = 0
+    # How many records they are made of; None if each is made of one.
+    records: int | None = None
 
 
 class Done(NamedTuple):
@@ -117,16 +119,19 @@ class StatelessTask:
         started = time.monotonic()
         report = NOTHING_DONE
         for chunk in _chunks(records, self._settings.chunk):
-            messages, error, native = transform(chunk)
+            messages, error, native, made_of = transform(chunk)
+            count = len(messages) if made_of is None else made_of
             reach(StatelessPoint.TRANSFORMED)
-            end = chunk[len(messages)].offset if error is not None else chunk[-1].offset + 1
+            end = chunk[count].offset if error is not None else chunk[-1].offset + 1
             if messages:
                 is_last = error is None and end > records[-1].offset
                 self._commit(partition, messages, max(end, following) if is_last else end)
+            else:
+                self._following[partition] = end  # `rest` commits it
             report = report._replace(
                 first=report.first if report.chunks else chunk[0].offset,
                 end=end,
-                messages=report.messages + len(messages),
+                messages=report.messages + count,
                 changes=report.changes + len(messages),
                 chunks=report.chunks + 1,
                 native=report.native + native,

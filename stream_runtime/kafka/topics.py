@@ -196,6 +196,13 @@ class Topics:
         config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(max_message_bytes)}
         return self._make(topic, 1, config)
 
+    def make_internal_topic(self, topic: str, *, max_message_bytes: int) -> TopicShape:
+        """Create the topic, with the settings' number of partitions, unless it exists: its shape. Nothing is deleted
+        from it.
+        """
+        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(max_message_bytes)}
+        return self._make(topic, self._settings.change_partitions, config)
+
     def _make(self, topic: str, partitions: int, config: dict[str, str]) -> TopicShape:
         shape = self._find(topic)
         if shape is not None:

@@ -32,6 +32,7 @@ OWN_PACKAGES = (
     "cdc_common",
     "cdc_native",
     "filler",
+    "joinery",
     "materializer",
     "publisher",
     "schematizer",

@@ -8,7 +8,7 @@ from stream_runtime.exactly_once.resources import Resources
 from stream_runtime.fault_points import FaultPoint, Point
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka import PRODUCER_DEFAULTS
-from stream_runtime.kafka.commits import KafkaCommits
+from stream_runtime.kafka.commits import GroupOffsets, KafkaCommits
 from stream_runtime.state.checkpoint_location import LocationSettings, VersionSettings, object_store, state_settings
 from stream_runtime.state.checkpointed_state import CheckpointedState
 from stream_runtime.state.checkpoints import CheckpointStore
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_common.settings import KafkaSettings
-    from stream_runtime.kafka import GroupPositions
     from stream_runtime.records import Share
 
 
@@ -48,7 +47,7 @@ class Opening(NamedTuple):
 
 
 def open_resources(
-    kafka: KafkaSettings, settings: StateJobSettings, share: Share, positions: GroupPositions, opening: Opening
+    kafka: KafkaSettings, settings: StateJobSettings, share: Share, positions: GroupOffsets, opening: Opening
 ) -> Resources:
     """Fence every earlier owner of the share, which has one partition, and open its state."""
     limits = PRODUCER_DEFAULTS._replace(

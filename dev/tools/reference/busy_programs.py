@@ -16,6 +16,7 @@ from cdc_common.program.operations import Operations
 from cdc_common.settings import KafkaSettings
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
+from joinery.faults import JOIN_FAULTS
 from materializer.job.status import JobStatus
 from materializer.processing.fold_report import FoldReport
 from publisher.monitoring.status import Status, metrics
@@ -26,6 +27,7 @@ from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
 from stream_runtime.driver.lag_watch import Lag, LagWatch
 from stream_runtime.driver.stopped import Failure, StoppedShares
+from stream_runtime.driver.stream_status import StreamStatus
 from stream_runtime.exactly_once.report import Report, StateReport
 from stream_runtime.query.progress import Progress
 from stream_runtime.records import Share, SourcePartition
@@ -58,6 +60,7 @@ def registries() -> dict[str, CollectorRegistry]:
         ),
         "cassandra-materializer": _registry(Collected(_busy_job().metrics)),
         "cassandra-transformer": _registry(Collected(_busy_transformers().metrics)),
+        "cassandra-joinery": _registry(Collected(_busy_joins().metrics)),
         "cassandra-archive": _registry(Collected(_busy_archive().metrics)),
         "cassandra-schematizer": _busy_schematizer(),
     }
@@ -96,6 +99,17 @@ def _busy_transformers() -> TransformStatus:
     lags = LagWatch(_no_kafka, stopped.all)
     lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
     status = TransformStatus("group", stopped, lags)
+    status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1), None)], None)
+    return status
+
+
+def _busy_joins() -> StreamStatus:
+    """Return the status of joins, as _busy_job does for a job."""
+    share, stopped = Share.of(SourcePartition("cassandra-joinery.orders.internal", 0)), StoppedShares()
+    stopped.stop(share, Failure(CdcError(Code.JOIN_MESSAGE, "It changes too many rows.", "Raise most_rows.")))
+    lags = LagWatch(_no_kafka, stopped.all)
+    lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
+    status = StreamStatus("group", JOIN_FAULTS.words, stopped, lags)
     status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1), None)], None)
     return status
 

@@ -144,6 +144,18 @@ OWN: dict[str, Work] = {
     "cassandra-transformer retry": Work(
         "stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)
     ),
+    "cassandra-joinery run": Work(
+        "joinery.job.run:run_joins", "tests/servers/joinery/test_joins.py", ('"joinery", "run"',)
+    ),
+    "cassandra-joinery pack": Work(
+        "stream_runtime.query.spark_archive:write_archive",
+        "tests/unit/stream_runtime/query/test_spark_archive.py",
+        ("write_archive(",),
+    ),
+    "cassandra-joinery status": Work(
+        "stream_runtime.commands.job_status:print_status", _JOB_STATUS, ('ask(port, "status"',)
+    ),
+    "cassandra-joinery retry": Work("stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
     "cassandra-joinery check": Work("joinery.commands.planned:print_check", _JOINERY, ('"check"',)),
     "cassandra-joinery plan": Work("joinery.commands.planned:print_plan", _JOINERY, ('"plan"',)),
     "cassandra-archive run": Work("archive.job.run:run_archive", _ARCHIVE, ('"run"',)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.support.frozen import (
     cassandra_tables,
+    joins,
     messages,
     publisher_files,
     registry,
@@ -20,4 +21,5 @@ FORMATS = (
     *publisher_files.FORMATS,
     *registry.FORMATS,
     *cassandra_tables.FORMATS,
+    *joins.FORMATS,
 )

@@ -10,96 +10,30 @@ from hypothesis import strategies as st
 
 from joinery.joining.errors import FanOutError, LostHistoryError
 from joinery.joining.join import join_chunk
-from joinery.joining.layout import read_frontier
 from joinery.joining.records import Group, Kind, Origin, Routed, Row
-from joinery.routing.route import partition_of
 from tests.support.joinery.changelogs import (
     TARGET_PARTITIONS,
     Change,
     Changelogs,
-    Fold,
     Input,
-    Values,
     rule_of,
-    sql_join,
 )
+from tests.support.joinery.joining_model import ALL, Partition, check_all
 from tests.support.materializer.memory_state import MemoryState
 
 if TYPE_CHECKING:
     from random import Random
 
-    from joinery.joining.records import Joined
 
-ALL = 1 << 30
 INPUTS = st.lists(st.builds(Input, st.booleans(), st.booleans()), min_size=2, max_size=3)
 X = st.none() | st.integers(0, 2)
-
-
-class Partition:
-    """A partition of the internal topic, which is joined."""
-
-    def __init__(self, logs: Changelogs, number: int) -> None:
-        self.state = MemoryState()
-        self.fold = Fold()
-        self.next = 0
-        self.changes: list[Joined] = []
-        self._logs = logs
-        self._number = number
-        self._rule = rule_of(logs.inputs)
-
-    @property
-    def is_behind(self) -> bool:
-        return self.next < len(self._logs.topic[self._number])
-
-    def join(self, most_messages: int, most_bytes: int) -> None:
-        """Join a chunk, or its first part, and check the result."""
-        messages = list(enumerate(self._logs.topic[self._number]))[self.next :][:most_messages]
-        made = join_chunk(self._rule, self.state, messages, most_bytes)
-        self.state.apply(made.writes)
-        self.fold.take(made.changes)
-        self.changes += made.changes
-        self.next += len(messages) - made.left
-        frontier = read_frontier(iter(self.state.data.items()))
-        if frontier is not None:
-            assert self.fold.rows == sql_join(self._logs.inputs, self._own(self._logs.rows_at(frontier)))
-
-    def _own(self, rows: list[list[Values]]) -> list[list[Values]]:
-        """The rows whose groups are in this partition."""
-        return [
-            [
-                values
-                for values in found
-                if partition_of(self._logs.group_of(of, values), TARGET_PARTITIONS) == self._number
-            ]
-            for of, found in enumerate(rows)
-        ]
-
-
-def interleave(logs: Changelogs, partitions: list[Partition], random: Random, budgets: list[int]) -> None:
-    """Deliver all messages in a random order that keeps those of a source partition, and join them in between."""
-    waiting = [place for place, queue in logs.sent.items() if queue]
-    while waiting or any(partition.is_behind for partition in partitions):
-        if waiting and random.random() < 0.7:
-            place = random.choice(waiting)
-            if not logs.deliver(*place):
-                waiting.remove(place)
-        else:
-            partition = random.choice(partitions)
-            if partition.is_behind:
-                partition.join(random.choice((1, 2, 100)), random.choice(budgets))
 
 
 @settings(max_examples=60, deadline=None)
 @given(INPUTS, st.data(), st.randoms(use_true_random=False))
 def test_every_frontier_equals_the_sql_join(inputs: list[Input], data: st.DataObject, random: Random) -> None:
     change = st.builds(Change, st.integers(0, len(inputs) - 1), st.integers(0, 3), X, st.none() | st.integers(0, 3))
-    logs = Changelogs(inputs)
-    partitions = [Partition(logs, number) for number in range(TARGET_PARTITIONS)]
-    for made in data.draw(st.lists(change, max_size=30)):
-        logs.add(made)
-    interleave(logs, partitions, random, [1, 30, ALL])
-    rows = {key: row for partition in partitions for key, row in partition.fold.rows.items()}
-    assert rows == sql_join(inputs, logs.rows_at(logs.end))
+    check_all(Changelogs(inputs), data.draw(st.lists(change, max_size=30)), random)
 
 
 def test_parts_of_a_message_and_one_transaction_make_the_same_changes() -> None:

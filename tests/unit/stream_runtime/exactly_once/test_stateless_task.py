@@ -117,6 +117,32 @@ def test_what_is_before_a_bad_message_is_committed_and_nothing_after_it() -> Non
     assert len(scene.commits.committed) == 1
 
 
+def two_of_the_second(records: Sequence[SourceRecord]) -> Transformed:
+    """No message of most records, two of that with offset 1, and an error at offset 4."""
+    messages = [Message("target", 0, b"k", b"v") for record in records if record.offset == 1 for _ in range(2)]
+    bad = [number for number, record in enumerate(records) if record.offset == 4]
+    error = CdcError(Code.TRANSFORM_FAILED, "at 4", "") if bad else None
+    return Transformed(messages, error, records=bad[0] if bad else len(records))
+
+
+def test_a_record_may_become_no_message_or_several() -> None:
+    scene = Scene()
+    done = scene.task.process(PART, records(0, 1, 2), 3, two_of_the_second)
+    assert (done.report.messages, done.report.changes, done.error) == (3, 2, None)
+    assert scene.commits.committed == [([b"k", b"k"], 3)]
+    done = scene.task.process(PART, records(3, 4), 5, two_of_the_second)
+    assert (done.report.end, done.report.messages, done.error is None) == (4, 1, False)
+
+
+def test_records_without_messages_are_committed_after_a_while() -> None:
+    scene = Scene(Committed(0, 1000.0 * HOUR - 5))
+    assert scene.task.process(PART, records(0, 2, 3), 4, two_of_the_second).error is None
+    assert not scene.commits.committed
+    scene.now += 60
+    scene.rest(None)
+    assert scene.commits.committed == [([], 4)]
+
+
 def test_markers_at_the_end_are_committed_after_a_while() -> None:
     scene = Scene(Committed(4, 1000.0 * HOUR - 5))
     scene.rest(6)

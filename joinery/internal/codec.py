@@ -1,0 +1,74 @@
+"""Encodes and decodes messages of the internal topic.
+
+The key is the group. The value has numbers as Avro's longs, and bytes with their length: the format version, kind and
+flags, the length of the join key in the key, the origin, the row's ident and its columns.
+"""
+
+from __future__ import annotations
+
+from cdc_common.messages.avro.encoding import encode_bytes, encode_long, encode_string
+from cdc_common.messages.avro.skipping import read_long
+from joinery.joining.records import Group, Kind, Origin, Routed, Row
+from stream_runtime.errors import check_format
+
+FORMAT_VERSION = 1
+_MAY_MISS, _HAS_MORE = 4, 8
+
+
+class CodecError(Exception):
+    """A message that is none of the internal topic's."""
+
+
+def encode(routed: Routed) -> tuple[bytes, bytes]:
+    """The key and the value of a message."""
+    (group, ident, columns), origin = routed.row, routed.origin
+    flags = routed.kind.value | (_MAY_MISS if routed.may_miss else 0) | (_HAS_MORE if routed.has_more else 0)
+    numbers = (
+        FORMAT_VERSION,
+        flags,
+        len(group.key),
+        origin.input,
+        origin.partition,
+        origin.offset,
+        origin.sequence,
+        origin.ts_us,
+    )
+    value = (*map(encode_long, numbers), encode_string(origin.cause), encode_bytes(ident), encode_bytes(columns))
+    return group.key + group.alone, b"".join(value)
+
+
+def decode(key: bytes, value: bytes) -> Routed:
+    """A message of its key and value. CodecError; CdcError STATE_FORMAT for one of a later version."""
+    try:
+        return _decode(key, value)
+    except (IndexError, ValueError) as error:
+        raise CodecError("it is not a message of the internal topic") from error
+
+
+def _decode(key: bytes, value: bytes) -> Routed:
+    version, at = read_long(value, 0)
+    check_format("A message of the internal topic", version, FORMAT_VERSION)
+    numbers = []
+    for _ in range(7):
+        number, at = read_long(value, at)
+        numbers.append(number)
+    parts = []
+    for _ in range(3):
+        length, at = read_long(value, at)
+        if not 0 <= length <= len(value) - at:
+            raise ValueError
+        parts.append(value[at : at + length])
+        at += length
+    flags, key_size, *origin = numbers
+    if at != len(value) or not 0 <= key_size <= len(key):
+        raise ValueError
+    cause, ident, columns = parts
+    row = Row(Group(key[:key_size], key[key_size:]), ident, columns)
+    of, partition, offset, sequence, ts_us = origin
+    return Routed(
+        Kind(flags & 3),
+        row,
+        Origin(of, partition, offset, sequence, ts_us, cause.decode()),
+        bool(flags & _MAY_MISS),
+        bool(flags & _HAS_MORE),
+    )

@@ -1,0 +1,77 @@
+"""Joins chunks of messages of an internal topic, for the protocol of a task with a state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdc_common.errors.codes import CdcError
+from joinery.faults import message_refused
+from joinery.internal.codec import CodecError, decode
+from joinery.joining.errors import JoinError
+from joinery.joining.join import join_chunk
+from joinery.joining.records import Joined
+from joinery.output.messages import JoinedWriter
+from stream_runtime.exactly_once.processor import Processor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from joinery.joining.records import Routed
+    from joinery.records import Stage
+    from stream_runtime.exactly_once.report import Report
+    from stream_runtime.records import Message, Record, SourcePartition
+    from stream_runtime.state.reader import StateReader
+
+
+class ChunkResult(NamedTuple):
+    """The result of a chunk, or of its first part."""
+
+    # The writes to the state; None deletes a key.
+    writes: Mapping[bytes, bytes | None]
+    # Kafka's time of the last message (ms).
+    now_ms: int
+    # The changes of joined rows, in order.
+    changes: Sequence[Joined]
+    # How many messages, from the end, are left.
+    left: int
+
+
+class JoinProcessor(Processor[ChunkResult]):
+    """Joins the messages of one partition of an internal topic."""
+
+    def __init__(self, stage: Stage, partition: SourcePartition, most_bytes: int) -> None:
+        """most_bytes: of changes in a transaction."""
+        self.shape = stage.internal_shape
+        self._stage = stage
+        self._partition = partition
+        self._most_bytes = most_bytes
+        self._writer = JoinedWriter(stage.plan, stage.target, stage.key_id, stage.value_id)
+
+    def fold(self, state: StateReader, records: Sequence[Record]) -> ChunkResult:
+        """CdcError JOIN_MESSAGE for the first message only: those before another one are joined first."""
+        messages: list[tuple[int, Routed]] = []
+        for record in records:
+            try:
+                messages.append((record.offset, decode(record.key, record.value)))
+            except (CodecError, CdcError) as error:
+                if messages:
+                    break
+                if isinstance(error, CdcError):
+                    raise
+                raise self._refused(record, str(error)) from error
+        try:
+            made = join_chunk(self._stage.plan.rule, state, messages, self._most_bytes)
+        except JoinError as error:
+            raise self._refused(records[0], error.reason) from error
+        left = len(records) - len(messages) + made.left
+        return ChunkResult(made.writes, records[-1].timestamp_ms, made.changes, left)
+
+    def messages(self, partition: SourcePartition, result: ChunkResult) -> Iterator[Message]:
+        return self._writer.messages(result.changes, partition.partition)
+
+    def add_to(self, report: Report, first: int, end: int, result: ChunkResult) -> Report:
+        return report.with_chunk(first, end, changes=len(result.changes), native=0)
+
+    def _refused(self, record: Record, reason: str) -> Exception:
+        return message_refused(self._stage.plan.join.name, self._partition, record.offset, reason)
