@@ -67,7 +67,15 @@ def test_the_dashboards_show_what_the_alerts_ask_for() -> None:
 
 def test_the_dashboards_are_a_set() -> None:
     """One for all programs together and one for each; each leads to the others, by their tag."""
-    assert DASHBOARDS.keys() == {"overview", "publishers", "fillers", "materializer", "transformers", "schematizer"}
+    assert DASHBOARDS.keys() == {
+        "overview",
+        "publishers",
+        "fillers",
+        "materializer",
+        "transformers",
+        "warehouse",
+        "schematizer",
+    }
     for name, dashboard in DASHBOARDS.items():
         assert dashboard["uid"] == f"cassandra-cdc-{name}"
         [link] = dashboard["links"]
