@@ -16,7 +16,16 @@ from cdc_common.errors.scopes import EVERYWHERE, LOCAL_STACK, Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PROGRAM_PACKAGES = ("publisher", "filler", "materializer", "transformer", "joinery", "archive", "schematizer")
+PROGRAM_PACKAGES = (
+    "publisher",
+    "filler",
+    "materializer",
+    "transformer",
+    "joinery",
+    "archive",
+    "warehouse",
+    "schematizer",
+)
 """Each has a module error_pages, which is imported by name: what programs share imports none of them."""
 _PAGES = {program: import_module(f"{program}.error_pages") for program in PROGRAM_PACKAGES}
 _SCOPES = """## What stops

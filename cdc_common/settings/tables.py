@@ -23,6 +23,7 @@ TABLES = {
     "transformer": "transformer.settings:TransformerSettings",
     "joinery": "joinery.settings:JoinerySettings",
     "archive": "archive.settings:ArchiveSettings",
+    "warehouse": "warehouse.settings:WarehouseSettings",
     "schematizer": "schematizer.settings:SchematizerSettings",
     "log": "cdc_common.settings.shared:LogSettings",
 }

@@ -41,7 +41,7 @@ PROGRAM_EXTRAS = (
     "transformer",
     "joinery",
     "archive",
-    "postgresql",
+    "warehouse",
 )
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 

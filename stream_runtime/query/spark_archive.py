@@ -38,6 +38,7 @@ OWN_PACKAGES = (
     "schematizer",
     "stream_runtime",
     "transformer",
+    "warehouse",
 )
 """Our packages. A job reads cdc.toml, whose tables belong to all programs."""
 _THIS = "stream_runtime/query/spark_archive.py"

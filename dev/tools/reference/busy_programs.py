@@ -34,6 +34,8 @@ from stream_runtime.records import Share, SourcePartition
 from stream_runtime.state.unused import DiskUse
 from stream_runtime.worker.task import TaskResult
 from transformer.job.status import TransformStatus
+from warehouse.job.status import WarehouseStatus
+from warehouse.loading.report import LoadReport
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -62,6 +64,7 @@ def registries() -> dict[str, CollectorRegistry]:
         "cassandra-transformer": _registry(Collected(_busy_transformers().metrics)),
         "cassandra-joinery": _registry(Collected(_busy_joins().metrics)),
         "cassandra-archive": _registry(Collected(_busy_archive().metrics)),
+        "cassandra-warehouse": _registry(Collected(_busy_warehouse().metrics)),
         "cassandra-schematizer": _busy_schematizer(),
     }
 
@@ -124,6 +127,19 @@ def _busy_archive() -> ArchiveStatus:
     status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1, own=CutReport(1, 9, 9)), None)], None)
     status.registrar = RegistrarThread(KafkaSettings(), ArchiveSettings())
     status.registrar.registrar = _Registrar()
+    return status
+
+
+def _busy_warehouse() -> WarehouseStatus:
+    """Return the status of a warehouse, as _busy_job does for a job."""
+    topic = "cdc.shop.orders"
+    share, stopped = Share(topic, (SourcePartition(topic, 0),), topic), StoppedShares()
+    stopped.stop(share, Failure(CdcError(Code.WAREHOUSE_VALUE, "It has U+0000.", "Correct the row.")))
+    lags = LagWatch(_no_kafka, stopped.all)
+    lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
+    status = WarehouseStatus("group", stopped, lags, {})
+    load = LoadReport(1, 9, 9, 1, 1, 0.1, {0: 9})
+    status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1, own=load), None)], None)
     return status
 
 

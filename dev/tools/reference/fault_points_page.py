@@ -9,6 +9,7 @@ from dev.verify.chaos.faults import StackFault
 from dev.verify.chaos.matrix import Action
 from materializer.fault_points import RebuildPoint, ReshardPoint
 from stream_runtime.fault_points import FaultPoint, StatelessPoint
+from warehouse.fault_points import WarehousePoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,6 +76,13 @@ def table() -> str:
         "| the worker dies at | what holds, and what the next task does |",
         "| --- | --- |",
         *_rows(ArchivePoint),
+        "",
+        "A worker of `cassandra-warehouse` fails at each of these points, and its successor loads what is missing",
+        "(`tests/unit/warehouse/loading/test_load.py`; on a broker, killed: `tests/servers/warehouse/test_kill.py`):",
+        "",
+        "| the worker dies at | what holds, and what the next task does |",
+        "| --- | --- |",
+        *_rows(WarehousePoint),
     ]
     return "\n".join(lines) + "\n"
 

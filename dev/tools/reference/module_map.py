@@ -22,6 +22,7 @@ PACKAGES = (
     "transformer",
     "joinery",
     "archive",
+    "warehouse",
     "dev",
 )
 HEADING = "## Packages and rooms\n"

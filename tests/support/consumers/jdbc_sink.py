@@ -15,7 +15,7 @@ from dev.local_stack.java.peer_jars import DEBEZIUM_JDBC
 from tests.support.schematizer.java_gateway import java_gateway
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
 
     from tests.support.consumers.messages import Encoded
@@ -37,27 +37,29 @@ class SinkError(Exception):
 class JdbcSinks:
     """A JVM with the sink's classes. A context manager."""
 
-    def __init__(self, folder: Path, host: str, port: int) -> None:
+    def __init__(self, folder: Path, host: str, port: int, options: Sequence[str] = ()) -> None:
+        """options: more of the JVM's."""
         self._classes, self._host, self._port = folder / "classes", host, port
+        self._options = options
 
     def __enter__(self) -> Self:
         jars = install(DEBEZIUM_JDBC)
         shutil.rmtree(self._classes, ignore_errors=True)
         compile_java([_SOURCE], self._classes, level=17, libraries=sorted(jars.glob("*.jar")))
-        self._gateway = java_gateway(class_path(DEBEZIUM_JDBC, self._classes))
+        self.gateway = java_gateway(class_path(DEBEZIUM_JDBC, self._classes), *self._options)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._gateway.shutdown()
+        self.gateway.shutdown()
 
     def run(self, database: str, topic: str, batches: Iterable[list[Encoded]]) -> float:
         """Write a topic's messages into the table of its name, batch by batch. SinkError if the task fails.
 
         Returns how many seconds the sink took.
         """
-        sink = self._gateway.jvm.JdbcSinkRun()
+        sink = self.gateway.jvm.JdbcSinkRun()
         address = {
             "connection.url": f"jdbc:postgresql://{self._host}:{self._port}/{database}",
             "connection.username": "test",

@@ -27,7 +27,8 @@ ROW = re.compile(
 )
 
 PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
-REGISTRY, TRANSFORMER, ARCHIVE = "cassandra-schematizer", "cassandra-transformer", "cassandra-archive"
+REGISTRY, TRANSFORMER = "cassandra-schematizer", "cassandra-transformer"
+ARCHIVE, WAREHOUSE = "cassandra-archive", "cassandra-warehouse"
 PARTITION = (("topic", "cdc.raw.shop.orders"), ("partition", "3"))
 MIB = 1 << 20
 
@@ -269,6 +270,34 @@ CASES = {
         {'cdc_archive_new_schema_versions_total{topic="shop.orders"}': 1},
         "A schema of shop.orders does not fit its table, and has begun another schema version.",
         labels=(("topic", "shop.orders"),),
+    ),
+    "CdcWarehouseDown": Case(WAREHOUSE, {"up": 0}, {"up": 1}, "The warehouse job on sick does not answer."),
+    "CdcWarehouseTableStopped": Case(
+        WAREHOUSE,
+        {"cdc_warehouse_stopped_seconds": 600},
+        {"cdc_warehouse_stopped_seconds": 240},
+        "The table of cdc.raw.shop.orders has been stopped by CDC-131 for 10m 0s.",
+        labels=(*PARTITION, ("code", "CDC-131")),
+    ),
+    "CdcWarehouseBehind": Case(
+        WAREHOUSE,
+        {"cdc_warehouse_lag_seconds": 1200},
+        {"cdc_warehouse_lag_seconds": 600},
+        "The first message of cdc.raw.shop.orders that is not loaded is 20m 0s old.",
+        labels=PARTITION,
+    ),
+    "CdcWarehouseRetentionNear": Case(
+        WAREHOUSE,
+        {"cdc_warehouse_retention_seconds_left": 40 * 3600},
+        {"cdc_warehouse_retention_seconds_left": 50 * 3600},
+        "Kafka may delete messages of cdc.raw.shop.orders that are not loaded in 1d 16h 0m 0s.",
+        labels=PARTITION,
+    ),
+    "CdcWarehouseLagNotMeasured": Case(
+        WAREHOUSE,
+        {"cdc_warehouse_lag_age_seconds": 660},
+        {"cdc_warehouse_lag_age_seconds": 31},
+        "The warehouse job on sick measured its lag 11m 0s ago.",
     ),
     "CdcNodeNotTruncated": Case(
         MATERIALIZER,

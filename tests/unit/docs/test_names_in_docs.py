@@ -31,9 +31,8 @@ BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SETTING = re.compile(rf"(?<![\w./=\[-])({'|'.join(TABLES)})\.([a-z]\w*)(?![\w(/.-])")
 VARIABLE = re.compile(r"\bCDC_[A-Z]\w*[A-Z]\b")
-METRIC = re.compile(
-    r"\bcdc_(?:publisher|filler|materializer|transformer|joinery|archive|schematizer)_\w+\*?|\bcdc_compiled\b"
-)
+NAMES = "publisher|filler|materializer|transformer|joinery|archive|warehouse|schematizer"
+METRIC = re.compile(rf"\bcdc_(?:{NAMES})_\w+\*?|\bcdc_compiled\b")
 TARGET = re.compile(r"^make(?: -s)? ([a-z]+)(.*)")
 SCRIPTS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 COMMAND = re.compile(rf"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:[\w./-]*/)?({'|'.join(SCRIPTS)})(?![\w./-])(.*)")

@@ -12,7 +12,7 @@ from dev.local_stack.process.paths import project_root
 STEP = re.compile(r"^(\d+)\. `([\w.]+):([\w.]+)`", re.MULTILINE)
 LONGEST = 15
 MOST_RETURNS = 2
-PROGRAMS = ["publisher", "materializer", "transformer", "archive", "joinery"]
+PROGRAMS = ["publisher", "materializer", "transformer", "archive", "joinery", "warehouse"]
 
 
 def walks() -> list[list[tuple[str, str]]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 IMPORT_NAMES = {
     "archive",
+    "warehouse",
     "cassandra_storage",
     "cdc_common",
     "cdc_native",

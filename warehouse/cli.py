@@ -1,0 +1,91 @@
+"""The console script cassandra-warehouse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cdc_common.program.cli import Program
+from stream_runtime.commands.job_cli import add_job_commands, operations_flags
+from warehouse.settings import Settings
+
+main = Program(
+    "cassandra-warehouse",
+    Settings,
+    tables=("kafka", "registry", "warehouse", "log"),
+    help="Loads topics into tables of a warehouse. It is a Spark job.",
+)
+
+
+@main.program_command(
+    "run",
+    is_service=True,
+    flags={
+        "--bootstrap-servers": "kafka.bootstrap_servers",
+        "--group-id": "warehouse.group_id",
+        "--target": "warehouse.target",
+        "--spark-master": "warehouse.spark_master",
+        **operations_flags("warehouse"),
+    },
+)
+def run(settings: Settings) -> None:
+    """Loads topics until it is stopped.
+
+    Each topic has a table, which equals the topic at the offsets that are stored beside it: one transaction of the
+    warehouse changes both.
+    """
+    from warehouse.job.run import run_warehouse  # noqa: PLC0415 - --help and config need no PySpark
+
+    run_warehouse(settings)
+
+
+@main.program_command("check")
+def check(settings: Settings) -> None:
+    """Checks the settings and the warehouse.
+
+    It asks Kafka for the topics, connects to the warehouse, and makes its table of the positions. It reads no messages.
+    """
+    from warehouse.commands.check import print_check  # noqa: PLC0415 - --help and config need no PySpark
+
+    print_check(settings)
+
+
+@main.program_command("plan")
+def plan(settings: Settings) -> None:
+    """Shows which topics are loaded into which tables.
+
+    It asks Kafka for the topics that match the settings, the registry for their newest schemas, and the warehouse for
+    its state. It shows the SQL that the schemas need, and changes no table.
+    """
+    from warehouse.commands.plan import print_plan  # noqa: PLC0415 - --help and config need no PySpark
+
+    print_plan(settings)
+
+
+@main.program_command(
+    "audit",
+    params=[
+        click.Option(["--repair", "repairs"], is_flag=True, help="Make the rows that differ those of the topic."),
+        click.Argument(["topics"], metavar="[TOPIC]...", nargs=-1),
+    ],
+)
+def audit(settings: Settings, topics: tuple[str, ...], *, repairs: bool) -> None:
+    """Compares tables with their topics.
+
+    It reads the position and the rows of a table in one snapshot, and the topic up to exactly this position, so both
+    must be equal while loads go on. It prints the `_key` of rows that differ, and their columns, without values. The
+    exit status is 4 if rows differ.
+    """
+    from warehouse.commands.audit import audit_tables  # noqa: PLC0415 - as above
+
+    audit_tables(settings, topics, repairs=repairs)
+
+
+def _status_text(status: dict[str, Any]) -> str:
+    from warehouse.job.status import text  # noqa: PLC0415 - --help and config need no PySpark
+
+    return text(status)
+
+
+add_job_commands(main, "warehouse", _status_text, partitions="TOPIC")

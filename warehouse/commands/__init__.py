@@ -1,0 +1,1 @@
+"""Commands beside `run`: they read what is there, and change nothing."""

@@ -1,0 +1,1 @@
+"""A table's task: messages become rows, and rows become loads."""

@@ -1,0 +1,113 @@
+"""The settings of `cassandra-warehouse`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path  # noqa: TC003 - pydantic needs it
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, Field, SecretStr
+from pydantic_core import PydanticCustomError
+
+from cdc_common.settings import shared
+from cdc_common.settings.base import Conflict
+from stream_runtime.settings import JobSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _check_pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise PydanticCustomError("pattern", "It is no regular expression: {reason}", {"reason": str(error)}) from error
+    return pattern
+
+
+_Pattern = Annotated[str, AfterValidator(_check_pattern)]
+
+
+class WarehouseSettings(JobSettings):
+    """The Spark job of `cassandra-warehouse`, which loads topics into a warehouse (docs/guides/warehouse.md)."""
+
+    group_id: Annotated[
+        str,
+        Field(
+            description="Name of the job. Positions are in the warehouse, and not in a consumer group.", min_length=1
+        ),
+    ] = "cassandra-warehouse"
+    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9476
+    target: Annotated[
+        str,
+        Field(
+            description="The warehouse: duckdb:///FOLDER/FILE for a file of DuckDB, or "
+            "postgresql://USER@HOST/DATABASE.",
+            pattern="^(duckdb:///.|postgresql://.)",
+        ),
+    ] = "duckdb:////var/lib/cassandra-warehouse/warehouse.duckdb"
+    password: Annotated[SecretStr, Field(description="Password of PostgreSQL's user.")] = SecretStr("")
+    password_file: Annotated[Path | None, Field(description="File that holds the password.")] = None
+    topics: list[_Pattern] = Field(
+        default=[], description="Topics to load: names or regular expressions, which match whole names."
+    )
+    excluded_topics: list[_Pattern] = Field(
+        default=[], description="Topics that are left out, written in the same way."
+    )
+    form: Annotated[
+        Literal["current", "changes", "history"],
+        Field(
+            description="Form of the tables: the rows as they are; each change, in `TABLE__changes`; or each version "
+            "of a row and when it was valid, in `TABLE__history`. A job has one form."
+        ),
+    ] = "current"
+    state_schema: Annotated[
+        str,
+        Field(
+            description="Schema of the warehouse with the positions of all tables. Jobs that load different topics may "
+            "share it.",
+            pattern="^[a-z_][a-z0-9_]*$",
+        ),
+    ] = "cdc_warehouse"
+    default_schema: Annotated[
+        str, Field(description="Schema of tables whose topics have names of one part.", pattern="^[a-z_][a-z0-9_]*$")
+    ] = "topics"
+    load_rows: Annotated[int, Field(description="Number of messages of a table after which they are loaded.", ge=1)] = (
+        100_000
+    )
+    load_bytes: Annotated[
+        int, Field(description="Size of a table's messages after which they are loaded (bytes).", ge=1)
+    ] = 64 * 1024 * 1024
+    load_seconds: Annotated[
+        float, Field(description="Time after the first message at which messages are loaded (s).", ge=0)
+    ] = 1.0
+    on_value_refused: Annotated[
+        Literal["stop", "null"],
+        Field(
+            description="What a value does that the warehouse's type cannot hold: `stop` its table, or become null, "
+            "which is counted."
+        ),
+    ] = "stop"
+    lock_seconds: Annotated[
+        float,
+        Field(
+            description="Time for which a load waits for a file of DuckDB that another process has open, or for locks "
+            "of PostgreSQL (s).",
+            gt=0,
+        ),
+    ] = 30.0
+
+    def conflicts(self, _shared: shared.Settings) -> Iterator[Conflict]:
+        """A password that no server gets."""
+        if self.target.startswith("duckdb:"):
+            why = "has no effect: warehouse.target is a file of DuckDB"
+            if self.password_file is not None:
+                yield Conflict("warehouse.password_file", why, "Remove it.")
+            elif self.password.get_secret_value():
+                yield Conflict("warehouse.password", why, "Remove it.")
+
+
+class Settings(shared.Settings):
+    """The tables of cdc.toml that the warehouse reads."""
+
+    warehouse: WarehouseSettings = WarehouseSettings()

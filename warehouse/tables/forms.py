@@ -1,0 +1,65 @@
+"""The forms of a table: the rows as they are, each change, or each version of a row and when it was valid."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+KEY, SEQUENCE, OP = "_key", "_sequence", "_op"
+PARTITION, OFFSET, CHANGED_AT = "_partition", "_offset", "_changed_at"
+VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
+_KEY = f"{KEY} UUID NOT NULL"
+_SEQUENCE = f"{SEQUENCE} BIGINT NOT NULL"
+
+
+class Form(NamedTuple):
+    """A form of tables."""
+
+    # The name in the settings.
+    name: str
+    # What follows the table's name.
+    suffix: str
+    # The columns that the warehouse adds, as SQL defines them.
+    own: tuple[str, ...]
+    # The columns of the primary key, in warehouses that have indexes.
+    primary_key: tuple[str, ...]
+    # Whether all versions of a row are loaded, and not only the newest.
+    keeps_all: bool
+    # Whether deleted keys are kept with their sequences.
+    has_tombstones: bool
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        return tuple(definition.partition(" ")[0] for definition in self.own)
+
+
+CURRENT = Form("current", "", (_KEY, _SEQUENCE), (KEY,), keeps_all=False, has_tombstones=True)
+CHANGES = Form(
+    "changes",
+    "__changes",
+    (
+        _KEY,
+        _SEQUENCE,
+        f"{OP} TEXT NOT NULL",
+        f"{PARTITION} INTEGER NOT NULL",
+        f"{OFFSET} BIGINT NOT NULL",
+        f"{CHANGED_AT} TIMESTAMPTZ",
+    ),
+    (PARTITION, OFFSET),
+    keeps_all=True,
+    has_tombstones=False,
+)
+HISTORY = Form(
+    "history",
+    "__history",
+    (
+        _KEY,
+        _SEQUENCE,
+        f"{VALID_FROM} TIMESTAMPTZ NOT NULL",
+        f"{VALID_TO} TIMESTAMPTZ",
+        f"{IS_CURRENT} BOOLEAN NOT NULL",
+    ),
+    (KEY, SEQUENCE),
+    keeps_all=True,
+    has_tombstones=True,
+)
+FORMS = {form.name: form for form in (CURRENT, CHANGES, HISTORY)}

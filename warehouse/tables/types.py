@@ -1,0 +1,123 @@
+"""The type of a column in each warehouse, from the Avro type of its field. docs/guides/warehouse.md has the table.
+
+A column holds every value of its field, or refuses it: none is rounded or cut. Text that stands for a number stays
+text, as the topic has it: other forms of a topic (docs/reference/data-types.md) give numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cdc_common.messages.avro.forms import Form
+
+_NESTED = frozenset({"record", "map", "array", "union"})
+_DECIMAL = re.compile(r"DECIMAL\((\d+), (\d+)\)|NUMERIC\((\d+), (\d+)\)")
+
+
+class Dialect(NamedTuple):
+    """The types of a kind of warehouse."""
+
+    # The type's name by Avro's primitive or logical type.
+    plain: Mapping[str, str]
+    # The name of its exact numbers with a precision and a scale.
+    decimal: str
+    # The largest precision, in digits.
+    max_precision: int
+    # Whether an array of plain values has a type of its own, or is JSON.
+    has_lists: bool
+    # Whether decimals are staged as text.
+    stages_decimals_as_text: bool
+    # The types that become wider: (type before, type after).
+    widenings: frozenset[tuple[str, str]]
+
+
+_COMMON = {
+    "null": "TEXT",
+    "boolean": "BOOLEAN",
+    "int": "INTEGER",
+    "long": "BIGINT",
+    "string": "TEXT",
+    "enum": "TEXT",
+    "uuid": "UUID",
+    "json": "JSON",
+    "date": "DATE",
+    "time-millis": "TIME",
+    "time-micros": "TIME",
+    "timestamp-millis": "TIMESTAMPTZ",
+    "timestamp-micros": "TIMESTAMPTZ",
+    # Neither warehouse has nanoseconds since 1970 with a time zone.
+    "timestamp-nanos": "BIGINT",
+    "local-timestamp-millis": "TIMESTAMP",
+    "local-timestamp-micros": "TIMESTAMP",
+    "local-timestamp-nanos": "BIGINT",
+}
+POSTGRESQL = Dialect(
+    {**_COMMON, "float": "REAL", "double": "DOUBLE PRECISION", "bytes": "BYTEA", "fixed": "BYTEA"},
+    "NUMERIC",
+    1000,
+    has_lists=False,
+    stages_decimals_as_text=True,
+    widenings=frozenset({("INTEGER", "BIGINT"), ("REAL", "DOUBLE PRECISION")}),
+)
+DUCKDB = Dialect(
+    {**_COMMON, "float": "FLOAT", "double": "DOUBLE", "bytes": "BLOB", "fixed": "BLOB"},
+    "DECIMAL",
+    38,
+    has_lists=True,
+    stages_decimals_as_text=False,
+    widenings=frozenset({("INTEGER", "BIGINT"), ("FLOAT", "DOUBLE")}),
+)
+
+
+def sql_type(form: Form, dialect: Dialect, *, is_json: bool = False) -> str:
+    """The type of a field. is_json: of a text that is JSON. ValueError for one without a type, with the reason."""
+    form = without_null(form)
+    if form.kind == "array" and dialect.has_lists and not is_nested(form.inner[0]):
+        return f"{sql_type(form.inner[0], dialect)}[]"
+    if form.kind in _NESTED:
+        return dialect.plain["json"]
+    precision, scale = form.decimal
+    if precision:
+        if precision > dialect.max_precision:
+            raise ValueError(f"a decimal of {precision} digits, and the warehouse has {dialect.max_precision}")
+        return f"{dialect.decimal}({precision}, {scale})"
+    return dialect.plain["json" if is_json else form.logical or form.kind]
+
+
+def staged_type(kind: str, dialect: Dialect) -> str:
+    """The type of a column in the staging."""
+    return "TEXT" if dialect.stages_decimals_as_text and kind.startswith(dialect.decimal) else kind
+
+
+def without_null(form: Form) -> Form:
+    """The type of the values that are not null."""
+    if form.kind == "optional":
+        return form.inner[1 - form.size]
+    return form.inner[0] if form.kind == "union" and len(form.inner) == 1 else form
+
+
+def is_nested(form: Form) -> bool:
+    """Whether the type has types in it."""
+    return without_null(form).kind in _NESTED
+
+
+def wider_type(known: str, wanted: str, dialect: Dialect) -> str | None:
+    """The type that holds the values of both; None if there is none."""
+    if known == wanted or (wanted, known) in dialect.widenings:
+        return known
+    if (known, wanted) in dialect.widenings:
+        return wanted
+    before, now = _DECIMAL.fullmatch(known), _DECIMAL.fullmatch(wanted)
+    if before is None or now is None:
+        return None
+    (digits, scale), (digits_now, scale_now) = _digits(before), _digits(now)
+    whole, most = max(digits - scale, digits_now - scale_now), max(scale, scale_now)
+    return f"{dialect.decimal}({whole + most}, {most})" if whole + most <= dialect.max_precision else None
+
+
+def _digits(found: re.Match[str]) -> tuple[int, int]:
+    precision, scale = (text for text in found.groups() if text is not None)
+    return int(precision), int(scale)

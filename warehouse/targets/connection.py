@@ -1,0 +1,55 @@
+"""What the loader needs of a warehouse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from warehouse.records import TableName
+    from warehouse.tables.types import Dialect
+    from warehouse.targets.staging import Staged
+
+
+class LoadTakenError(Exception):
+    """Another loader has loaded the table since its state was read."""
+
+
+class Connection(Protocol):
+    """A connection to a warehouse. CdcError WAREHOUSE_AWAY if it does not answer.
+
+    After any other exception than LoadTakenError the transaction that was open is aborted, or its end is unknown: the
+    state that is read afterwards tells.
+    """
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether tables have primary keys."""
+        ...
+
+    def run(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
+        """Run a statement with a `?` for each value, and return its rows."""
+        ...
+
+    def stage(self, table: str, columns: Sequence[Staged], /) -> None:
+        """Copy columns of the same length into a table of the staging."""
+        ...
+
+    def transaction(self, table: TableName) -> AbstractContextManager[None]:
+        """A transaction for a table. CdcError WAREHOUSE_TABLE for a statement that is refused in it."""
+        ...
+
+    def snapshot(self, table: TableName) -> AbstractContextManager[None]:
+        """As `transaction`. All its statements see the warehouse as the first one does."""
+        ...
+
+    def release(self) -> None:
+        """Let other processes use the warehouse, until the next statement."""
+        ...
+
+    def close(self) -> None: ...

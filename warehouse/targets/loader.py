@@ -1,0 +1,120 @@
+"""The transaction of a load. Table and state change together, or not at all, and only one of several loaders does it.
+
+1. Claim: the first statement changes the state's row, if its version is the one that was read. A loader that is too
+   late changes nothing.
+2. The table is made, or altered for the columns of a newer schema.
+3. The rows are staged, and merged into the table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stream_runtime.fault_points import reach
+from warehouse.fault_points import WarehousePoint
+from warehouse.faults import offsets_differ, state_foreign
+from warehouse.records import State
+from warehouse.tables.columns import migration
+from warehouse.tables.forms import CURRENT, Form
+from warehouse.targets.connection import LoadTakenError
+from warehouse.targets.staging import own_columns, staged_columns
+from warehouse.targets.statements import (
+    STAGE,
+    claim_state,
+    create_stage,
+    create_state,
+    create_table,
+    drop_stage,
+    insert_state,
+    merge,
+    migrate_table,
+    select_state,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from warehouse.records import Load, TableName
+    from warehouse.targets.connection import Connection
+
+
+class Loader:
+    """Loads tables of one warehouse."""
+
+    def __init__(self, connection: Connection, state_schema: str, form: Form = CURRENT) -> None:
+        self.connection = connection
+        self.form = form
+        self.state_schema = state_schema
+
+    def prepare(self) -> None:
+        """Make the table of the positions, if it is not there. CdcError."""
+        for statement in create_state(self.state_schema):
+            self.connection.run(statement)
+
+    def read_state(self, table: TableName) -> State | None:
+        """The state of a table; None if it was never loaded. CdcError."""
+        found = self.connection.run(select_state(self.state_schema), *table)
+        reach(WarehousePoint.STATE_READ)
+        if not found:
+            return None
+        version, text = found[0]
+        try:
+            return State.from_json(version, text)
+        except (ValueError, KeyError, TypeError) as error:
+            raise state_foreign(table, "is of another version of this program") from error
+
+    def load(self, load: Load) -> None:
+        """LoadTakenError if another loader was faster. CdcError."""
+        check_offsets(load)
+        connection = self.connection
+        with connection.transaction(load.table):
+            self._claim(load)
+            reach(WarehousePoint.STATE_CLAIMED)
+            for statement in table_statements(load, self.form, is_indexed=connection.is_indexed):
+                connection.run(statement)
+            reach(WarehousePoint.TABLE_MIGRATED)
+            if load.rows:
+                self._merge(load)
+        reach(WarehousePoint.LOAD_COMMITTED)
+
+    def _claim(self, load: Load) -> None:
+        after = load.after.as_json()
+        if load.before is None:
+            found = self.connection.run(insert_state(self.state_schema), *load.table, after)
+        else:
+            found = self.connection.run(claim_state(self.state_schema), after, *load.table, load.before.version)
+        if not found:
+            raise LoadTakenError(str(load.table))
+
+    def _merge(self, load: Load) -> None:
+        connection, columns, form = self.connection, load.after.columns, self.form
+        connection.run(create_stage(own_columns(form), columns, connection.dialect))
+        for rows in load.rows:
+            connection.stage(STAGE, staged_columns(rows, columns, form, connection.dialect))
+        reach(WarehousePoint.ROWS_STAGED)
+        for statement in merge(load.table, columns, form, connection.dialect):
+            connection.run(statement)
+        connection.run(drop_stage())
+        reach(WarehousePoint.ROWS_MERGED)
+
+
+def check_offsets(load: Load) -> None:
+    """CdcError unless the load begins where the table ends."""
+    known = {} if load.before is None else load.before.offsets
+    if load.before is not None and load.before.topic_id != load.after.topic_id:
+        raise state_foreign(load.table, f"is of a topic {load.before.topic} that was deleted and created again")
+    for partition, start in load.starts.items():
+        if partition in known and known[partition] != start:
+            raise offsets_differ(load.table, load.after.topic, partition, known[partition], start)
+    for partition, offset in known.items():
+        if load.after.offsets.get(partition, -1) < offset:
+            found = load.after.offsets.get(partition, 0)
+            raise offsets_differ(load.table, load.after.topic, partition, offset, found)
+
+
+def table_statements(load: Load, form: Form, *, is_indexed: bool) -> Iterator[str]:
+    """What makes the table as the load needs it."""
+    if load.before is None:
+        yield from create_table(load.table, load.after.columns, form, is_indexed=is_indexed)
+    else:
+        yield from migrate_table(load.table, migration(load.before.columns, load.after.columns))

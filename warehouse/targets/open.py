@@ -1,0 +1,31 @@
+"""Opens the warehouse that the settings name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from warehouse.tables.forms import FORMS
+from warehouse.targets.loader import Loader
+
+if TYPE_CHECKING:
+    from warehouse.settings import WarehouseSettings
+    from warehouse.targets.connection import Connection
+
+_DUCKDB = "duckdb://"
+
+
+def open_loader(settings: WarehouseSettings) -> Loader:
+    """A loader of the warehouse. It connects when it is first used."""
+    return Loader(_connection(settings), settings.state_schema, FORMS[settings.form])
+
+
+def _connection(settings: WarehouseSettings) -> Connection:
+    if urlsplit(settings.target).scheme == "duckdb":
+        from warehouse.targets.duckdb import DuckDbConnection  # noqa: PLC0415 - only one of both need be installed
+
+        return DuckDbConnection(Path(settings.target.removeprefix(f"{_DUCKDB}/")), settings.lock_seconds)
+    from warehouse.targets.postgresql import PostgreSqlConnection  # noqa: PLC0415 - as above
+
+    return PostgreSqlConnection(settings.target, settings.password.get_secret_value(), settings.lock_seconds)

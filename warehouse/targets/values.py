@@ -1,0 +1,128 @@
+"""Values as a warehouse takes them, JSON, and which values its types cannot hold."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warehouse.tables.types import DUCKDB, Dialect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from warehouse.records import Column
+
+_DAY = 86_400
+_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_POSTGRESQL_DAYS = (-2_440_588, 2_145_031_949)  # 4713-11-24 BC, and after 5874897-12-31
+_POSTGRESQL_TIMES = (-2_440_588, 106_751_983)  # the same, and 294277-01-01
+_DUCKDB_DAYS = (-(2**31) + 2, 2**31 - 1)  # the others are infinite
+_DUCKDB_MICROS = (-9_223_372_022_400_000_000, 2**63 - 1)
+
+
+class Limits(NamedTuple):
+    """The values that a column holds: from the first one to before the end."""
+
+    first: int
+    end: int
+
+
+def refused_values(values: pa.Array, column: Column, dialect: Dialect) -> tuple[pa.Array, str] | None:
+    """Which values a column cannot hold, as an array of booleans, and why; None if it holds all."""
+    found: tuple[pa.Array, str] | None = None
+    if pa.types.is_string(values.type) and dialect is not DUCKDB and column.type in ("TEXT", "JSON"):
+        found = pc.match_substring(values, "\0"), "it has the character U+0000"
+    limits = _limits(values.type, column, dialect)
+    if limits is not None:
+        numbers = values.cast(pa.int32() if pa.types.is_date(values.type) else pa.int64()).cast(pa.int64())
+        low = pc.less(numbers, limits.first)
+        found = pc.or_(low, pc.greater_equal(numbers, limits.end)), "the warehouse has no such date"
+    if column.type == "UUID":
+        found = (
+            pc.invert(pc.match_substring_regex(values, "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")),
+            ("it is no UUID"),
+        )
+    if found is None or not pc.any(found[0]).as_py():
+        return None
+    return pc.fill_null(found[0], False), found[1]
+
+
+def _limits(kind: pa.DataType, column: Column, dialect: Dialect) -> Limits | None:
+    is_duckdb = dialect is DUCKDB
+    if pa.types.is_date(kind):
+        return Limits(*(_DUCKDB_DAYS if is_duckdb else _POSTGRESQL_DAYS))
+    if not pa.types.is_timestamp(kind) or column.type == "BIGINT":
+        return None
+    size = _UNITS[kind.unit]
+    if is_duckdb:
+        divisor = 1_000_000 // size
+        return Limits(-(-_DUCKDB_MICROS[0] // divisor), -(-_DUCKDB_MICROS[1] // divisor))
+    return Limits(_POSTGRESQL_TIMES[0] * _DAY * size, _POSTGRESQL_TIMES[1] * _DAY * size)
+
+
+def postgresql_values(values: pa.Array, type_name: str) -> pa.Array:
+    """A column of values as cdc_native.avro.postgresql writes them. Decimals are staged as text."""
+    kind = values.type
+    if pa.types.is_nested(kind):
+        return json_column(values)
+    if pa.types.is_timestamp(kind):
+        return values.cast(pa.int64() if type_name == "BIGINT" else pa.timestamp("us", kind.tz))
+    if pa.types.is_time(kind):
+        return values.cast(pa.time64("us"))
+    return values.cast(pa.string()) if pa.types.is_decimal(kind) else values
+
+
+def json_column(values: pa.Array) -> pa.Array:
+    """Arrays, maps and records as JSON texts, by the rules of docs/reference/data-types.md."""
+    plain = values.cast(_plain_type(values.type))
+    texts = [
+        None if value is None else json.dumps(_json(value, plain.type), ensure_ascii=False, separators=(",", ":"))
+        for value in plain.to_pylist()
+    ]
+    return pa.array(texts, pa.string())
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type with numbers in the place of dates and times, which Python cannot hold all."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, kind.item_field.with_type(_plain_type(kind.item_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.int32()
+    return pa.int64() if pa.types.is_time64(kind) or pa.types.is_timestamp(kind) else kind
+
+
+def _json(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401, PLR0911 - JSON; a case for each kind
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {field.name: _json(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return {key: _json(item, kind.item_type) for key, item in value}
+    if pa.types.is_list(kind):
+        return [_json(item, kind.value_type) for item in value]
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def each_refused(
+    values: pa.RecordBatch, columns: Sequence[tuple[Column, str]], dialect: Dialect
+) -> Iterator[tuple[str, pa.Array, str]]:
+    """Each field with values that its column cannot hold, with which, and why."""
+    for column, field in columns:
+        found = refused_values(values.column(field), column, dialect)
+        if found is not None:
+            yield field, *found
