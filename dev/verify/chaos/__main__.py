@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.console import Console
 
+from archive.fault_points import ArchivePoint
 from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from dev.local_stack.servers.choice import kafka_broker
 from dev.local_stack.servers.programs import schematizer
 from dev.local_stack.servers.stack import Stack
+from dev.verify.chaos.archive_matrix import archive_cells, make_archive_setup, run_archive_cell
 from dev.verify.chaos.masters import MASTERS, Master, running_spark
 from dev.verify.chaos.matrix import Cell, Outcome, cells, make_setup, reached, run_cell
 from dev.verify.chaos.move_matrix import make_move_setup, move_cells, reached_in_move, run_move_cell
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 SetupT = TypeVar("SetupT")
 
-NAMES = [point.name.lower() for kind in (FaultPoint, StatelessPoint) for point in kind]
+NAMES = [point.name.lower() for kind in (FaultPoint, StatelessPoint, ArchivePoint) for point in kind]
 # Small chunks and many snapshots: more moments to be hurt at.
 SETTINGS: Mapping[str, Setting] = {
     "publisher.heartbeat_seconds": 1.0,
@@ -91,17 +93,36 @@ def move_matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
     return show_matrix(console, outcomes, seed, FaultPoint, "a move to another change topic")
 
 
-def transform_matrix(console: Console, seed: int, point: StatelessPoint | None) -> bool:
-    """Run the matrix of the transformers' protocol."""
+@contextmanager
+def running_registry() -> Iterator[str]:
+    """The URL of a registry of its own."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, ExitStack() as end:
         port = free_ports(1)[0]
         program = schematizer(Path(folder), port).start()
         end.callback(program.stop)
-        registry = f"http://{LOCALHOST}:{port}"
-        with fresh_setups(console, lambda kafka, name, at: make_setup_of(kafka, registry, name, at)) as setups:
-            chosen = transform_cells(next(setups), seed)
-            outcomes = hurt(console, chosen, point, lambda cell: run_transform_cell(next(setups), cell))
+        yield f"http://{LOCALHOST}:{port}"
+
+
+def transform_matrix(console: Console, seed: int, point: StatelessPoint | None) -> bool:
+    """Run the matrix of the transformers' protocol."""
+    with (
+        running_registry() as registry,
+        fresh_setups(console, lambda kafka, name, at: make_setup_of(kafka, registry, name, at)) as setups,
+    ):
+        chosen = transform_cells(next(setups), seed)
+        outcomes = hurt(console, chosen, point, lambda cell: run_transform_cell(next(setups), cell))
     return show_matrix(console, outcomes, seed, StatelessPoint, "a transformer's protocol")
+
+
+def archive_matrix(console: Console, seed: int, point: ArchivePoint | None) -> bool:
+    """Run the matrix of the archive's protocol."""
+    with (
+        running_registry() as registry,
+        fresh_setups(console, lambda kafka, name, at: make_archive_setup(kafka, registry, name, at)) as setups,
+    ):
+        chosen = archive_cells(lambda: next(setups), seed)
+        outcomes = hurt(console, chosen, point, lambda cell: run_archive_cell(next(setups), cell))
+    return show_matrix(console, outcomes, seed, ArchivePoint, "the archive's protocol")
 
 
 def share_matrix(console: Console, seed: int, point: StatelessPoint | None) -> bool:
@@ -137,11 +158,16 @@ MATRICES: Mapping[str, Callable[[Console, int, Any], bool]] = {
     "move": move_matrix,
     "transformer": transform_matrix,
     "share": share_matrix,
+    "archive": archive_matrix,
 }
-
-
-STATELESS = {"transformer", "share"}
-"""The matrices of the protocol of tasks without states."""
+POINTS_OF: Mapping[str, type[Point]] = {
+    "protocol": FaultPoint,
+    "move": FaultPoint,
+    "transformer": StatelessPoint,
+    "share": StatelessPoint,
+    "archive": ArchivePoint,
+}
+"""The points of each matrix."""
 
 
 @click.command()
@@ -158,10 +184,9 @@ def main(seed: int, count: int, name: str | None, chosen: str, spark: str) -> No
         verdicts = [
             run(console, seed, point)
             for matrix_name, run in MATRICES.items()
-            if chosen in ("all", matrix_name)
-            and (point is None or isinstance(point, StatelessPoint) == (matrix_name in STATELESS))
+            if chosen in ("all", matrix_name) and (point is None or isinstance(point, POINTS_OF[matrix_name]))
         ]
-        if count and not isinstance(point, StatelessPoint):
+        if count and (point is None or isinstance(point, FaultPoint)):
             task_point = None if point is None else FaultPoint(point)
             verdicts.append(runs(console, range(seed, seed + count), task_point, MASTERS[spark]))
     sys.exit(0 if all(verdicts) else 1)

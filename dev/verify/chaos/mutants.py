@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archive.fault_points import ArchivePoint
+from archive.writer import intent, share_task
 from dev.verify.chaos.matrix import Action
 from materializer.errors import RAW_FAULTS
 from stream_runtime.exactly_once.position import decode
@@ -23,6 +25,7 @@ from tests.support.materializer.protocol_run import BATCH
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from archive.records import Range, ShareName
     from materializer.records import RawPartition
     from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.state.changelog import Changelog
@@ -174,6 +177,27 @@ def seed_nothing_taken_over() -> None:
 SHARE_MUTANTS = (
     Mutant("no fence", seed_no_fence, StatelessPoint.ALL_SENT, Action.ZOMBIE, "same"),
     Mutant("nothing is taken over", seed_nothing_taken_over, StatelessPoint.ALL_SENT, Action.ZOMBIE, "changed"),
+)
+
+
+def seed_no_intent() -> None:
+    """A cut has no intent before its files are stored: a successor may cut elsewhere."""
+    _patch(share_task, store_intent=lambda _store, planned: planned)
+
+
+def seed_names_from_the_start() -> None:
+    """Files are named after the first offsets alone, and a cut has no intent."""
+    seed_no_intent()
+    _patch(intent, _ranges_in_name=_start_in_name)
+
+
+def _start_in_name(name: ShareName, ranges: tuple[Range, ...]) -> str:
+    return f"{name.topic}-{'-'.join(f'{one.partition}.{one.start}' for one in ranges)}"
+
+
+ARCHIVE_MUTANTS = (
+    Mutant("no intent", seed_no_intent, ArchivePoint.FILE_STORED, Action.KILL),
+    Mutant("names from the start", seed_names_from_the_start, ArchivePoint.FILE_STORED, Action.KILL),
 )
 
 

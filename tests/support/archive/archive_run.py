@@ -49,6 +49,8 @@ class ArchiveSetup(NamedTuple):
     files: str = ""
     # The number of the topic's partitions.
     partitions: int = PARTITIONS
+    # Whether each process has other cuts and other buckets.
+    is_varied: bool = False
 
     @property
     def topic(self) -> str:
@@ -71,6 +73,7 @@ class ArchiveSetup(NamedTuple):
             "events_topic": f"{self.prefix}.files",
             "cut_rows": 60,
             "cut_seconds": 0.5,
+            **self._varied(),
             **archive,
         }
         return Settings(
@@ -78,6 +81,11 @@ class ArchiveSetup(NamedTuple):
             registry=RegistrySettings(url=self.registry),
             archive=ArchiveSettings(**own),
         )
+
+    def _varied(self) -> dict[str, Any]:
+        """Settings that depend on how many processes there were (dev.verify.chaos.child)."""
+        number = len(list(Path(self.folder).glob("child-*"))) if self.is_varied else 0
+        return {"cut_rows": (60, 35, 47)[number % 3], "bucket": ("hour", "day")[number % 2]} if self.is_varied else {}
 
     def make_topic(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
