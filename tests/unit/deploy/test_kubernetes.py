@@ -356,6 +356,7 @@ def test_images_are_built_of_all_that_the_wheel_has() -> None:
     assert {path for path in needed if not any(fnmatch(path, pattern) for pattern in patterns)} == set()
 
 
+WITHOUT_MANIFEST = {"cassandra-warehouse"}  # deploy/README.md says so
 SCRAPE = ROOT / "deploy" / "prometheus" / "scrape.yml"
 
 
@@ -373,7 +374,7 @@ def test_prometheus_finds_each_program_under_its_job() -> None:
                 jobs.add(rename["replacement"].replace("$1", found[1]))
     assert jobs == {f"cassandra-{program}" for program in PROGRAMS}
     asked = set(re.findall(r'job="([\w-]+)"', " ".join(rule["expr"] for rule in RULES.values())))
-    assert asked == jobs
+    assert asked - WITHOUT_MANIFEST == jobs
 
 
 def test_prometheus_itself_takes_the_scraping(tmp_path: Path) -> None:
