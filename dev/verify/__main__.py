@@ -122,6 +122,12 @@ CHOICES = (
         (("VERSION", "--versions"), ("PAIRS", "--pairs"), ("SEED", "--seed")),
     ),
     Choice(
+        "containers",
+        "dev.verify.containers",
+        "15",
+        "Each image, built and run confined beside real servers, on the Docker engine that answers or on Debian's",
+    ),
+    Choice(
         "dashboards",
         "dev.verify.dashboards",
         "4",

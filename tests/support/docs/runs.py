@@ -244,6 +244,7 @@ MAKE: dict[str, Run | str] = {
 
 OTHERS: dict[str, Run] = {
     "kafka-acls.sh": Run("tests/e2e/test_guides.py", ("kafka-acls.sh",)),
+    "docker build": Run("dev/verify/containers/images.py", ('"build"', "--target")),
     "spark-submit": Run("tests/e2e/test_spark_submit.py", ("submitted",)),
     "curl": Run("tests/unit/schematizer/confluent/test_api.py", ("/subjects",)),
     "pip install": Run("tests/unit/dev/tools/test_wheel.py", ("wheel",)),
