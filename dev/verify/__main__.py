@@ -128,6 +128,12 @@ CHOICES = (
         "Each image, built and run confined beside real servers, on the Docker engine that answers or on Debian's",
     ),
     Choice(
+        "compose",
+        "dev.verify.containers.compose",
+        "8",
+        "docker compose up with deploy/compose: a table of one's own, its change, and the next after a restart",
+    ),
+    Choice(
         "dashboards",
         "dev.verify.dashboards",
         "4",
