@@ -1,7 +1,7 @@
 """Logging of all programs to stderr: structlog as readable text on a terminal, and as JSON lines everywhere else.
 
-Row values and secrets are never logged: events have names, positions, counts and codes. The standard logging of other
-libraries has the same output.
+Row values and secrets are never logged: events have names, positions, counts and codes. What other libraries log or
+warn of has the same output.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> No
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
+    logging.captureWarnings(capture=True)
     for name, least in _LEAST_LEVELS.items():
         logging.getLogger(name).setLevel(max(level, least))
     structlog.configure(

@@ -122,6 +122,18 @@ CHOICES = (
         (("VERSION", "--versions"), ("PAIRS", "--pairs"), ("SEED", "--seed")),
     ),
     Choice(
+        "containers",
+        "dev.verify.containers",
+        "15",
+        "Each image, built and run confined beside real servers, on the Docker engine that answers or on Debian's",
+    ),
+    Choice(
+        "compose",
+        "dev.verify.containers.compose",
+        "8",
+        "docker compose up with deploy/compose: a table of one's own, its change, and the next after a restart",
+    ),
+    Choice(
         "dashboards",
         "dev.verify.dashboards",
         "4",

@@ -258,6 +258,9 @@ MAKE: dict[str, Run | str] = {
 
 OTHERS: dict[str, Run] = {
     "kafka-acls.sh": Run("tests/e2e/test_guides.py", ("kafka-acls.sh",)),
+    "docker compose": Run("dev/verify/containers/compose.py", ('"up", "-d"', '"exec"', "cqlsh")),
+    "docker build": Run("dev/verify/containers/images.py", ('"build"', "--target")),
+    "python docs/examples/consumer.py": Run("tests/e2e/test_clients.py", ("consumer.py",)),
     "spark-submit": Run("tests/e2e/test_spark_submit.py", ("submitted",)),
     "curl": Run("tests/unit/schematizer/confluent/test_api.py", ("/subjects",)),
     "pip install": Run("tests/unit/dev/tools/test_wheel.py", ("wheel",)),

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer
 from dev.local_stack.process.processes import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dev.local_stack.servers.programs import Program
 
@@ -22,18 +22,30 @@ def wait_for_a_change(
     """Returns with the first message of the topic that has the text in its value; fails when the materializer ends or
     nothing comes. Avro writes a text as its UTF-8.
     """
+    wait_for_text(topic, client, with_text, group=group, check=materializer.check)
+
+
+def wait_for_text(
+    topic: str,
+    client: Mapping[str, object],
+    text: str,
+    *,
+    group: str = "reader",
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Return with the first message of the topic that has the text in its value. check: raises if none can come."""
     reader = Consumer({**client, "group.id": group, "auto.offset.reset": "earliest"})
     reader.subscribe([topic])
 
     def has_come() -> bool:
-        materializer.check()
+        check()
         message = reader.poll(0.5)
         if message is None or message.error() is not None:
             return False
-        return with_text.encode() in (message.value() or b"")
+        return text.encode() in (message.value() or b"")
 
     try:
-        wait_until(has_come, "the change to come out", SECONDS)
+        wait_until(has_come, f"a change in {topic}", SECONDS)
     finally:
         reader.close()
 

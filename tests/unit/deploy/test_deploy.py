@@ -77,23 +77,28 @@ def test_the_dashboards_are_a_set() -> None:
 
 def test_images_know_their_settings() -> None:
     names = re.findall(r"\b(CDC_[A-Z]+__[A-Z_]+)=", DOCKERFILE)
-    assert len(names) == 4
+    assert len(names) == 9
     assert [setting(name) for name in settings_of(names)]
 
 
 def test_each_image_starts_its_program() -> None:
-    """Whether it builds cannot be seen without an engine; that each program has its stage, entry and port can."""
-    stages = dict(re.findall(r"^FROM \S+ AS (\w+)\n((?:(?!FROM ).*\n?)*)", DOCKERFILE, re.MULTILINE))
+    """`make verify WHAT=containers` builds and runs it; here it is seen that each has a stage, an entry and a port."""
+    stages = dict(re.findall(r"^FROM \S+ AS ([\w-]+)\n((?:(?!FROM ).*\n?)*)", DOCKERFILE, re.MULTILINE))
+    jobs = re.findall(r"^FROM spark-base AS (\w+)$", DOCKERFILE, re.MULTILINE)
+    assert jobs == ["materializer", "transformer", "archive", "spark"], "they share a layer"
+    assert "[transformer]" in stages["spark-base"], "its requirements include the materializer's"
     for unit in (DEPLOY / "systemd").glob("*.service"):
         program = unit.stem.removeprefix("cassandra-")
-        assert re.search(rf"\[{program}[,\]]", stages[program])
+        assert program in jobs or re.search(rf"\[{program}[,\]]", stages[program])
         assert f'ENTRYPOINT ["cassandra-{program}"]' in stages[program]
         command = re.findall(r"^ExecStart=\S+ (\w+)$", unit.read_text(), re.MULTILINE)
         assert re.findall(r'^CMD \["(\w+)"\]$', stages[program], re.MULTILINE) == command
-        assert "USER cdc" in stages[program]
+        assert "USER 999:999" in stages[program]
+        port = setting(f"{program}.operations_port").default
+        assert f"EXPOSE {port}\n" in stages[program]
+        assert f"http://127.0.0.1:{port}/health" in stages[program]
+        assert f"CDC_{program.upper()}__OPERATIONS_ADDRESS=0.0.0.0" in stages[program]
     assert "[schematizer,postgresql]" in stages["schematizer"]
-    for name in ("publisher", "filler", "schematizer"):
-        assert f"EXPOSE {setting(f'{name}.operations_port').default}" in stages[name]
 
 
 def settings_of(variables: list[str]) -> Iterator[str]:

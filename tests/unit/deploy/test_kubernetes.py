@@ -231,8 +231,9 @@ def test_a_pod_is_what_the_restricted_standard_allows(pod: Pod) -> None:
     own = pod.spec["securityContext"]
     assert own["runAsNonRoot"]
     assert own["seccompProfile"] == {"type": "RuntimeDefault"}
-    user = int(re.findall(r"useradd --uid (\d+)", (ROOT / "deploy" / "images" / "Dockerfile").read_text())[0])
-    assert own["runAsUser"] == own["fsGroup"] == user
+    dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
+    [(user, group)] = re.findall(r"useradd --uid (\d+) --gid (\d+)", dockerfile)
+    assert (own["runAsUser"], own["runAsGroup"], own["fsGroup"]) == (int(user), int(group), int(group))
     for container in pod.spec["containers"]:
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
@@ -322,6 +323,7 @@ def test_images_are_of_this_version() -> None:
     for program in ("publisher", "filler", "schematizer"):
         assert container_of(program).spec["image"] == f"cassandra-{program}:{VERSION}"
     dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
+    assert f"ARG VERSION={VERSION}\n" in dockerfile
     for job in JOBS:
         spec = named("SparkApplication", f"cassandra-{job}")["spec"]
         assert spec["image"] == f"cassandra-cdc-spark:{VERSION}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import warnings
 from datetime import datetime
 
 import pytest
@@ -32,6 +33,21 @@ def test_json_lines_of_ours_and_of_libraries() -> None:
     assert (ours["event"], ours["segment"], ours["level"]) == ("segment done", 7, "info")
     assert (theirs["event"], theirs["logger"], theirs["level"]) == ("broker 1 is down", "librdkafka", "warning")
     assert datetime.fromisoformat(str(ours["timestamp"])).utcoffset() is not None
+
+
+def test_a_warning_of_a_library_is_a_json_line() -> None:
+    logging.captureWarnings(capture=False)  # of an earlier test
+    stream = io.StringIO()
+    configure_logging(LogSettings(format="json"), stream)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("this module is old", DeprecationWarning, stacklevel=1)
+    finally:
+        logging.captureWarnings(capture=False)
+    [line] = lines(stream)
+    assert "this module is old" in str(line["event"])
+    assert (line["logger"], line["level"]) == ("py.warnings", "warning")
 
 
 def test_levels() -> None:
