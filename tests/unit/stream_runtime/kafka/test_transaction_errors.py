@@ -93,7 +93,7 @@ def test_a_refused_message_is_named_if_it_is_refused_while_the_position_is_sent(
 def test_a_refused_message_is_named_if_it_is_refused_during_the_commit(
     broker: MockBroker, producer: FencingProducer
 ) -> None:
-    broker.answer(PRODUCE, REFUSED, 3000)  # after the position is sent, also on a busy machine
+    broker.answer(PRODUCE, REFUSED, 6000)  # after the position is sent, also on a busy machine
     send(producer)
     producer.send_positions({RAW: POSITION})
     with pytest.raises(CdcError, match="Message size too large") as caught:
