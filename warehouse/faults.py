@@ -31,7 +31,7 @@ def message_refused(partition: SourcePartition, offset: int, reason: str) -> Cdc
 
 
 def value_refused(partition: SourcePartition, offset: int, field: str, reason: str) -> CdcError:
-    """A value that the type of its column cannot hold. The value itself is never told."""
+    """A value that the type of its column cannot hold. No message has the value."""
     return CdcError(
         Code.WAREHOUSE_VALUE,
         f"The column of {field} cannot hold the value of the message at offset {offset} of {partition}: {reason}.",

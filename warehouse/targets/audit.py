@@ -28,7 +28,7 @@ _DIFFERENT = "_cdc_different"
 
 
 class Difference(NamedTuple):
-    """A row that differs. Its values are not told."""
+    """A row that differs. Without its values."""
 
     # The row's `_key`.
     key: str
