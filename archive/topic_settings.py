@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from cdc_common.messages.topics import matches
+
 _TABLE = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
 _CHOICES = {
     "layout": ("iceberg", "hive"),
@@ -35,11 +37,6 @@ class Entry(NamedTuple):
 
     def matches(self, topic: str) -> bool:
         return matches(topic, [self.pattern])
-
-
-def matches(topic: str, patterns: list[str]) -> bool:
-    """Whether one of the patterns is the topic's name, or matches the whole of it."""
-    return any(topic == pattern or re.fullmatch(pattern, topic) for pattern in patterns)
 
 
 def parse_entry(text: str) -> Entry:

@@ -10,8 +10,8 @@ from archive.job.plan import DEAD_LETTER_BYTES, EVENT_BYTES, ArchivePlan, Stream
 from archive.job.worker_loop import ArchiveTask
 from archive.stores.store import open_store
 from archive.table_names import same_names
-from archive.topic_settings import matches
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import matches
 from cdc_native import is_enabled
 from stream_runtime.kafka import Topics
 

@@ -121,6 +121,11 @@ def _topics(prefix: str, tables: Iterable[tuple[str, str]]) -> Iterator[tuple[st
         yield owner, dead_letter_topic(prefix, keyspace, table)
 
 
+def matches(topic: str, patterns: list[str]) -> bool:
+    """Whether one of the patterns is the topic's name, or matches the whole of it."""
+    return any(topic == pattern or re.fullmatch(pattern, topic) for pattern in patterns)
+
+
 def partition_for(key: bytes, count: int) -> int:
     """The Kafka partition of a serialized partition key in a topic with `count` partitions (BuiltInPartitioner).
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING
 
 from cdc_common.errors.codes import CdcError, Code
+from cdc_common.messages.topics import matches
 from cdc_native import is_enabled
 from stream_runtime.kafka import Topics
 from warehouse.faults import WAREHOUSE_FAULTS, core_missing, setting_missing, tables_collide
@@ -82,7 +82,7 @@ class TopicPlanner:
 
     def _is_chosen(self, topic: str) -> bool:
         own = self._job.settings
-        return not topic.startswith("__") and _matches(topic, own.topics) and not _matches(topic, own.excluded_topics)
+        return not topic.startswith("__") and matches(topic, own.topics) and not matches(topic, own.excluded_topics)
 
     def _look(self) -> None:
         """Plan topics that are new, and those that have changed."""
@@ -108,7 +108,3 @@ class TopicPlanner:
             return
         if is_new or self._clock() - self._away_since.setdefault(topic, self._clock()) >= _AWAY_SECONDS:
             self.errors[topic] = error
-
-
-def _matches(topic: str, patterns: list[str]) -> bool:
-    return any(topic == pattern or re.fullmatch(pattern, topic) for pattern in patterns)
