@@ -21,7 +21,7 @@ from dev.bench import worker_steps
 from dev.bench.jobs import MASTER, Submitted, Work, watch
 from dev.bench.processes import wait_until_idle
 from dev.bench.raw_load import LOADS, PREFIX, Load, make_messages, make_topics
-from dev.bench.results import Figures, medians, report
+from dev.bench.results import Figures, medians, note_round, report
 from dev.bench.topics import create_topics, message_counter
 from dev.local_stack.java.peer_jars import SPARK_KAFKA
 from dev.local_stack.process.network import LOCALHOST, free_ports
@@ -72,17 +72,12 @@ def main(updates: int, rounds: int, loads: tuple[str, ...], passthrough: bool) -
             ):
                 run = Run(kafka, Path(folder), LOADS[name], make_messages(LOADS[name], updates))
                 make_topics(kafka.bootstrap_servers, run.load, run.partitions)
-                _note(figures, name, number, measure_job(run))
+                note_round(figures, name, number, measure_job(run))
                 if passthrough and name == next(iter(loads or LOADS)):
-                    _note(figures, "passthrough", number, measure_passthrough(run))
+                    note_round(figures, "passthrough", number, measure_passthrough(run))
     rows = {name: medians(figure) for name, figure in figures.items()}
     facts = {"updates": updates, "rounds": rounds, "spark_master": MASTER, "all_rounds": figures}
     report("materializer", f"{updates:,} raw messages, medians of {rounds}", rows, facts)
-
-
-def _note(figures: dict[str, list[Figures]], name: str, number: int, found: Figures) -> None:
-    figures.setdefault(name, []).append(found)
-    click.echo(f"round {number + 1}, {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in found.items()))
 
 
 def measure_job(run: Run) -> Figures:

@@ -8,6 +8,7 @@ import statistics
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import click
 import psutil
 from rich.console import Console
 from rich.table import Table
@@ -23,6 +24,12 @@ Figures = dict[str, float]
 def medians(rounds: Sequence[Mapping[str, float]]) -> Figures:
     """The median of each figure over the rounds."""
     return {name: round(statistics.median(measured.get(name, 0.0) for measured in rounds), 3) for name in rounds[0]}
+
+
+def note_round(figures: dict[str, list[Figures]], name: str, number: int, found: Figures) -> None:
+    """Keep and print what a round has found."""
+    figures.setdefault(name, []).append(found)
+    click.echo(f"round {number + 1}, {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in found.items()))
 
 
 def report(name: str, title: str, rows: Mapping[str, Figures], facts: Mapping[str, Any]) -> None:

@@ -28,7 +28,7 @@ from dev.bench.avro import encoded
 from dev.bench.jobs import MASTER, Submitted, Work, kind_of, wait, watch
 from dev.bench.processes import MB, ProcessTree, wait_until_idle
 from dev.bench.raw_load import send, text
-from dev.bench.results import Figures, medians, report
+from dev.bench.results import Figures, medians, note_round, report
 from dev.bench.topics import create_topics, message_counter
 from dev.bench.transformer import STEPS
 from dev.local_stack.java.peer_jars import SPARK_AVRO, SPARK_KAFKA
@@ -80,21 +80,16 @@ def main(messages: int, rounds: int, many: tuple[int, ...]) -> None:
     for number in range(rounds):
         for name, steps in STEPS.items():
             with _run(messages) as run:
-                _note(figures, name, number, measure_job(run, steps))
+                note_round(figures, name, number, measure_job(run, steps))
                 if steps == STEPS[PEER_STEPS]:
-                    _note(figures, "Spark's from_avro, to_avro", number, measure_peer(run))
-                    _note(figures, "Flink SQL", number, measure_flink(run))
+                    note_round(figures, "Spark's from_avro, to_avro", number, measure_peer(run))
+                    note_round(figures, "Flink SQL", number, measure_flink(run))
         for count in many:
             with _run(FEW_MESSAGES) as run:
-                _note(figures, f"{count} transformers", number, measure_many(run, count))
+                note_round(figures, f"{count} transformers", number, measure_many(run, count))
     rows = {name: medians(figure) for name, figure in figures.items()}
     facts = {"messages": messages, "rounds": rounds, "spark_master": MASTER, "all_rounds": figures}
     report("transformer-job", f"{messages:,} messages, medians of {rounds}", rows, facts)
-
-
-def _note(figures: dict[str, list[Figures]], name: str, number: int, found: Figures) -> None:
-    figures.setdefault(name, []).append(found)
-    click.echo(f"round {number + 1}, {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in found.items()))
 
 
 @contextmanager
@@ -158,12 +153,7 @@ def measure_peer(run: Run) -> Figures:
     create_topics(bootstrap, *(NewTopic(name, PARTITIONS, 1) for name in (source, PEER_TARGET)))
     arguments = (bootstrap, source, PEER_TARGET, str(run.folder / "peer"), str(file))
     job = Submitted(PEER, arguments, [SPARK_KAFKA, SPARK_AVRO], run.folder, MASTER)
-    wait_until_idle()
-    try:
-        job.start()
-        found = watch(job, Work(run.kafka, source, run.messages, message_counter(bootstrap, PEER_TARGET, PARTITIONS)))
-    finally:
-        job.kill()
+    found = _watch_peer(run, job, source, PEER_TARGET)
     if _distinct(run, PEER_TARGET) != expected:
         raise click.ClickException("Spark's job has made other messages than the transformer.")
     return found
@@ -182,15 +172,21 @@ def measure_flink(run: Run) -> Figures:
         start_seconds=programs.SPARK_START_SECONDS,
         is_ready=lambda program: "ready" in program.output().splitlines(),
     )
-    wait_until_idle()
-    try:
-        job.start()
-        found = watch(job, Work(run.kafka, source, run.messages, message_counter(bootstrap, FLINK_TARGET, PARTITIONS)))
-    finally:
-        job.kill()
+    found = _watch_peer(run, job, source, FLINK_TARGET)
     if _values(run, FLINK_TARGET) != expected:
         raise click.ClickException("Flink has made other values than the transformer.")
     return found
+
+
+def _watch_peer(run: Run, job: Program, source: str, target: str) -> Figures:
+    """The figures of a job that has a source topic of its own, once its target has all messages."""
+    done = message_counter(run.kafka.bootstrap_servers, target, PARTITIONS)
+    wait_until_idle()
+    try:
+        job.start()
+        return watch(job, Work(run.kafka, source, run.messages, done))
+    finally:
+        job.kill()
 
 
 def _values(run: Run, topic: str) -> set[str]:
