@@ -20,11 +20,16 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 MESSAGES = 200
 LATER = 20
 KILLED = [
-    ArchivePoint.FIRST_OFFSETS_COMMITTED,
-    ArchivePoint.INTENT_STORED,
+    pytest.param(ArchivePoint.FIRST_OFFSETS_COMMITTED, marks=pytest.mark.exhaustive),
+    pytest.param(ArchivePoint.INTENT_STORED, marks=pytest.mark.exhaustive),
     ArchivePoint.FILE_STORED,
     ArchivePoint.CUT_OFFSETS_SENT,
-    ArchivePoint.CUT_COMMITTED,
+    pytest.param(ArchivePoint.CUT_COMMITTED, marks=pytest.mark.exhaustive),
+]
+OVERTAKEN = [
+    pytest.param(ArchivePoint.CUT_DECIDED, marks=pytest.mark.exhaustive),
+    ArchivePoint.FILE_STORED,
+    pytest.param(ArchivePoint.EVENT_SENT, marks=pytest.mark.exhaustive),
 ]
 
 
@@ -42,7 +47,7 @@ def test_a_killed_worker(setup: ArchiveSetup, point: ArchivePoint) -> None:
     setup.check(MESSAGES + LATER)
 
 
-@pytest.mark.parametrize("point", [ArchivePoint.CUT_DECIDED, ArchivePoint.FILE_STORED, ArchivePoint.EVENT_SENT])
+@pytest.mark.parametrize("point", OVERTAKEN)
 def test_two_workers_that_believe_in_the_share(setup: ArchiveSetup, point: ArchivePoint) -> None:
     """The first one stops, the second one archives with other cuts, and the first one wakes up."""
     setup.send(0, MESSAGES)
