@@ -32,7 +32,7 @@ from archive.writer.report import CutReport
 from archive.writer.rows import FileKey, RowMaker
 from archive.writer.schema_plans import SchemaPlans
 from archive.writer.spill import Spill
-from stream_runtime.exactly_once.commits import Commits
+from stream_runtime.exactly_once.commits import Commits, NotOwnerError
 from stream_runtime.fault_points import reach
 from stream_runtime.records import Message, SourcePartition
 
@@ -50,7 +50,7 @@ class Bounds(Protocol):
     def __call__(self, partitions: Sequence[SourcePartition], /) -> Mapping[SourcePartition, tuple[int, int]]: ...
 
 
-class IntentTakenError(Exception):
+class IntentTakenError(NotOwnerError):
     """Another task has stored the intent of the cut: a new task finishes that one."""
 
 

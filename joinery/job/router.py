@@ -28,11 +28,11 @@ _MOST_SCHEMAS = 100
 
 
 class Router:
-    """Routes the messages of one source topic. A topic that is several inputs of the join has a message for each."""
+    """Routes the messages of one source partition. A topic that is several inputs of the join has messages for each."""
 
-    def __init__(self, stage: Stage, topic: str, catalogue: Catalogue) -> None:
+    def __init__(self, stage: Stage, source: SourcePartition, catalogue: Catalogue) -> None:
         self._stage = stage
-        self._topic = topic
+        self._source = source
         self._catalogue = catalogue
         self._cutters: LRUCache[int, list[RowCutter]] = LRUCache(_MOST_SCHEMAS)
 
@@ -40,23 +40,23 @@ class Router:
     def _partitions(self) -> int:
         return self._stage.internal_shape.partitions
 
-    def route_chunk(self, source: SourcePartition, records: Sequence[SourceRecord]) -> Transformed:
+    def route_chunk(self, records: Sequence[SourceRecord]) -> Transformed:
         """The messages of the records before the one that cannot be routed."""
         messages: list[Message] = []
         for number, record in enumerate(records):
             try:
-                messages += list(self._route(source, record))
+                messages += list(self._route(record))
             except (RouteError, MessageError) as error:
-                refused = message_refused(self._stage.plan.join.name, source, record.offset, error.reason)
+                refused = message_refused(self._stage.plan.join.name, self._source, record.offset, error.reason)
                 return Transformed(messages, refused, records=number)
         return Transformed(messages, records=len(records))
 
-    def _route(self, source: SourcePartition, record: SourceRecord) -> Iterator[Message]:
+    def _route(self, record: SourceRecord) -> Iterator[Message]:
         if record.value is None:  # a tombstone follows its deletion
             return
         value = record.value[wire.HEADER_SIZE :]
         for cutter in self._cutters_of(wire.schema_id(record.value)):
-            change = cutter.change(value, source.partition, record.offset)._replace(may_miss=True)
+            change = cutter.change(value, self._source.partition, record.offset)._replace(may_miss=True)
             for partition, routed in place(route(change), self._partitions):
                 yield Message(self._stage.internal, partition, *encode(routed))
 
@@ -64,6 +64,6 @@ class Router:
         cutters = self._cutters.get(schema_id)
         if cutters is None:
             schema = self._catalogue.schema(schema_id)
-            numbers = self._stage.numbers_of(self._topic)
+            numbers = self._stage.numbers_of(self._source.topic)
             cutters = self._cutters[schema_id] = [RowCutter(self._stage.plan, number, schema) for number in numbers]
         return cutters

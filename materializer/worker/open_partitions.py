@@ -11,7 +11,7 @@ import structlog
 
 from materializer.worker.wiring import open_task
 from stream_runtime.errors import trace_of
-from stream_runtime.exactly_once.partition_task import NotOwnerError, PartitionTask
+from stream_runtime.exactly_once.commits import NotOwnerError
 from stream_runtime.kafka import ProducerExpiredError
 from stream_runtime.state.checkpoint_location import object_store
 from stream_runtime.state.snapshots import at_once
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from materializer.records import RawPartition, RawRecord
     from materializer.worker.batch_plan import BatchPlan
+    from stream_runtime.exactly_once.partition_task import PartitionTask
     from stream_runtime.exactly_once.report import Report
     from stream_runtime.state.object_store import Traffic
     from stream_runtime.state.snapshots import Run

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from stream_runtime.source_batch import MessageGroups
 
 
+class NotOwnerError(Exception):
+    """Another process has committed since this one did: it owns the share."""
+
+
 class StoredOffset(NamedTuple):
     """A committed offset of a source partition."""
 

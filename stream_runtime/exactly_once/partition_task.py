@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cdc_common.messages.topics import partition_for
 from stream_runtime.exactly_once.chunks import ChunkSettings, chunks
+from stream_runtime.exactly_once.commits import NotOwnerError
 from stream_runtime.exactly_once.committer import Committer
 from stream_runtime.exactly_once.position import Position, check_topic, decode
 from stream_runtime.exactly_once.report import NOTHING_DONE
@@ -70,10 +71,6 @@ class TaskSettings(NamedTuple):
     # Whether offsets may be missing: the topic has transactions, whose markers have offsets. Its reader then finds out
     # that messages were deleted.
     has_gaps: bool = False
-
-
-class NotOwnerError(Exception):
-    """Another process has committed since this one did: it owns the partition."""
 
 
 class PartitionTask:

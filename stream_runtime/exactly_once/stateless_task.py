@@ -77,22 +77,19 @@ class StatelessTask:
         faults: Faults = NEUTRAL_FAULTS,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """Step 1: `commits` has fenced older attempts. shapes: those of the topics of the share's partitions, to which
-        their offsets are bound. CdcError if an offset is of a topic of another shape.
+        """Step 1: `commits` has fenced older attempts. It is closed if there is no task. shapes: those of the topics of
+        the share's partitions, to which their offsets are bound. CdcError if an offset is of a topic of another shape.
         """
-        reach(StatelessPoint.TASK_FENCED)
         self._commits = commits
         self._settings = settings
         self._shapes = shapes
         self._wall_clock = wall_clock
         self._following: dict[SourcePartition, int] = {}
-        self._committed: dict[SourcePartition, Committed] = {}
-        for partition, stored in commits.read().items():
-            if stored is not None:
-                self._committed[partition] = decode(
-                    stored.offset, stored.metadata, partition, shapes[partition], faults
-                )
-        reach(StatelessPoint.OFFSET_READ)
+        try:
+            self._committed = self._read_offsets(faults)
+        except BaseException:
+            commits.close()
+            raise
 
     def offset(self, partition: SourcePartition) -> int | None:
         """The committed offset."""
@@ -159,6 +156,16 @@ class StatelessTask:
 
     def close(self) -> None:
         self._commits.close()
+
+    def _read_offsets(self, faults: Faults) -> dict[SourcePartition, Committed]:
+        reach(StatelessPoint.TASK_FENCED)
+        found = {
+            partition: decode(stored.offset, stored.metadata, partition, self._shapes[partition], faults)
+            for partition, stored in self._commits.read().items()
+            if stored is not None
+        }
+        reach(StatelessPoint.OFFSET_READ)
+        return found
 
     def _commit(self, partition: SourcePartition, messages: Sequence[Message], offset: int) -> None:
         now, sent = self._wall_clock(), bool(messages) or not self.is_new(partition)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.chunks import ChunkSettings
-from stream_runtime.exactly_once.partition_task import NotOwnerError, PartitionTask, TaskSettings
+from stream_runtime.exactly_once.commits import NotOwnerError
+from stream_runtime.exactly_once.partition_task import PartitionTask, TaskSettings
 from stream_runtime.exactly_once.position import check_shape
 from stream_runtime.fault_points import FaultPoint, reach
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults

@@ -1,153 +1,131 @@
-"""The shares that a worker has open: their producers, readers and routes."""
+"""The shares that a worker has open: their protocols and routes."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import structlog
-
-from cdc_common.errors.codes import CdcError
-from stream_runtime.errors import trace_of
 from stream_runtime.exactly_once.chunks import ChunkSettings
 from stream_runtime.exactly_once.stateless_task import Done, StatelessSettings, StatelessTask
-from stream_runtime.fault_points import StatelessPoint, reach
-from stream_runtime.kafka import PRODUCER_DEFAULTS, Topics, read_partition
-from stream_runtime.kafka.commits import KafkaCommits
-from stream_runtime.kafka.source_check import check_sources
-from stream_runtime.kafka.source_reader import SourceReader
+from stream_runtime.kafka import PRODUCER_DEFAULTS, read_partition
+from stream_runtime.records import SourcePartition
+from stream_runtime.worker.open_shares import OpenShares
+from stream_runtime.worker.open_stateless import StatelessOpening, open_stateless
 from transformer.definition import Transformer
 from transformer.faults import STREAM_FAULTS, published_already
-from transformer.records import Stream
+from transformer.records import Stream, TransformPlan
 from transformer.routing.catalogue import open_catalogue
 from transformer.routing.routes import Routes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from stream_runtime.kafka.source_reader import Read
-    from stream_runtime.records import Share, SourcePartition, SourceRecord, TopicShape
-    from transformer.records import Definitions, TransformPlan
+    from stream_runtime.exactly_once.stateless_task import Transformed
+    from stream_runtime.kafka.source_reader import Read, SourceReader
+    from stream_runtime.records import Share, SourceRecord, TopicShape
+    from stream_runtime.worker.task import Assignment
+    from transformer.records import Definitions
     from transformer.routing.catalogue import Catalogue
     from transformer.routing.routes import MakeTopic
 
-from stream_runtime.exactly_once.stateless_task import Transformed
-
-_logger = structlog.get_logger(__name__)
 _ADDED_BYTES = 65_536  # by hashes and names, of both images
 
 
-class _Open(NamedTuple):
-    """A share that is open."""
+class OpenStream(NamedTuple):
+    """An open share of a stream."""
 
+    # The stream.
     stream: Stream
+    # Its transformer.
     transformer: Transformer
+    # The partition that is read.
+    source: SourcePartition
+    # Its protocol.
     task: StatelessTask
+    # The ways of its messages.
     routes: Routes
 
+    @property
+    def shapes(self) -> dict[SourcePartition, TopicShape]:
+        return {self.source: self.stream.shape}
 
-class OpenStreams:
-    """Opens and closes shares, and works on them. One consumer for each transformer."""
+    def close(self) -> None:
+        self.task.close()
+
+
+class OpenStreams(OpenShares[TransformPlan, OpenStream]):
+    """Each share has one partition. One consumer for each transformer."""
 
     def __init__(self, definitions: Definitions) -> None:
+        super().__init__(definitions.kafka, STREAM_FAULTS, readers=len(definitions.transformers))
         self._definitions = definitions
-        self._topics = Topics(definitions.kafka)
         self._catalogue: Catalogue | None = None
-        self._readers: dict[str, SourceReader] = {}
         self._routes: dict[Stream, Routes] = {}
         self._unsure: set[Stream] = set()  # whose targets may have been deleted: a share was closed
-        self._open: dict[Share, _Open] = {}
         self._checked: dict[Share, set[SourcePartition]] = {}
         settings = definitions.settings
         chunk = ChunkSettings(settings.chunk_max_bytes, settings.chunk_max_messages, math.inf)
-        self._settings = StatelessSettings(chunk, settings.offset_refresh_hours * 3600)
-        self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
+        self._opening = StatelessOpening(
+            definitions.kafka,
+            StatelessSettings(chunk, settings.offset_refresh_hours * 3600),
+            PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds),
+            STREAM_FAULTS,
+        )
 
-    @property
-    def shares(self) -> set[Share]:
-        return set(self._open)
+    def group(self, reader: str) -> str:
+        return self._definitions.group_of(reader)
 
-    def of_transformer(self, name: str) -> list[Share]:
-        """Return the transformer's open shares."""
-        return [share for share in self._open if share.reader == name]
-
-    def keep(self, plan: TransformPlan, shares: Collection[Share]) -> None:
-        """Close all but these, and those whose streams have changed."""
-        for share, opened in list(self._open.items()):
-            if share not in shares or plan.streams.get(share.stream) != opened.stream:
-                self.close(share)
+    def keep(self, plan: TransformPlan, assignment: Assignment) -> None:
+        super().keep(plan, assignment)
         current = set(plan.streams.values())
         self._routes = {stream: routes for stream, routes in self._routes.items() if stream in current}
         self._unsure &= current
 
-    def open(self, plan: TransformPlan, share: Share) -> None:
-        """Step 1 of the protocol. CdcError, KafkaException."""
-        stream = plan.streams[share.stream]
+    def is_planned(self, plan: TransformPlan, share: Share, opened: OpenStream) -> bool:
+        return plan.streams.get(share.stream) == opened.stream
+
+    def open_share(self, plan: TransformPlan, share: Share, reader: SourceReader) -> OpenStream:
+        stream, source = plan.streams[share.stream], share.partition
         transformer = plan.transformer(stream)
-        source = share.partition
         routes = self._routes_of(transformer, stream)  # before anything that would have to be closed
         routes.forget(source.partition)
-        reader = self._reader(transformer)
-        reach(StatelessPoint.TASK_OPENING)
-        group = self._definitions.group(transformer)
-        commits = KafkaCommits(
-            self._definitions.kafka, group, share, reader, self._limits, before_commit=StatelessPoint.OFFSET_SENT
+        task = open_stateless(
+            self._opening, self._definitions.group(transformer), share, {source: stream.shape}, reader
         )
-        task = StatelessTask(commits, self._settings, {source: stream.shape}, STREAM_FAULTS)
-        reader.add(source, task.offset(source))
-        self._open[share] = _Open(stream, transformer, task, routes)
+        return OpenStream(stream, transformer, source, task, routes)
 
-    def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
-        """Step 2: read with the consumer of each transformer, in so many seconds together."""
-        readers = {name: reader for name, reader in self._readers.items() if self.of_transformer(name)}
-        for name, reader in readers.items():
-            try:
-                read = reader.read(max(1, most // len(readers)), seconds / len(readers))
-            except CdcError as error:
-                yield name, error
-            else:
-                reach(StatelessPoint.POLLED)
-                yield name, check_sources(read, self._shapes(name), self._topics, STREAM_FAULTS)
+    def in_hand(self, share: Share, read: Read) -> Sequence[SourceRecord]:
+        return read.records.get(share.partition, ())
 
-    def process(self, share: Share, records: Sequence[SourceRecord], following: int | None) -> Done:
-        """Step 3."""
-        opened = self._open[share]
+    def process(self, share: Share, read: Read) -> Done:
+        opened, source = self._open[share], share.partition
+        records, following = self.in_hand(share, read), read.following.get(source)
         if not records:
-            opened.task.rest(share.partition, following)
+            opened.task.rest(source, following)
             return Done()
         assert following is not None
         checked = self._checked.setdefault(share, set())
 
         def check_target(target: SourcePartition) -> None:
-            if opened.task.is_new(share.partition) and target not in checked:
+            if opened.task.is_new(source) and target not in checked:
                 if self._has_had_messages(target):
                     group = self._definitions.group(opened.transformer)
-                    raise published_already(group, share.partition, target.topic)
+                    raise published_already(group, source, target.topic)
                 checked.add(target)
 
         def transform(chunk: Sequence[SourceRecord]) -> Transformed:
-            return opened.routes.transform_chunk(chunk, share.partition.partition, check_target)
+            return opened.routes.transform_chunk(chunk, source.partition, check_target)
 
-        return opened.task.process(share.partition, records, following, transform)
+        return opened.task.process(source, records, following, transform)
 
     def close(self, share: Share) -> None:
-        """A failure to close concerns this share only, which is opened from its committed offset next time."""
-        opened = self._open.pop(share, None)
         self._checked.pop(share, None)
-        if opened is None:
-            return
-        self._unsure.add(opened.stream)
-        try:
-            self._readers[opened.transformer.name].remove(share.partition)
-            opened.task.close()
-        except Exception as error:  # noqa: BLE001 - the other shares must stay open
-            _logger.warning("partition not closed cleanly", trace=trace_of(error))
+        if share in self._open:
+            self._unsure.add(self._open[share].stream)
+        super().close(share)
 
     def close_all(self) -> None:
-        for share in list(self._open):
-            self.close(share)
-        for reader in self._readers.values():
-            reader.close()
+        super().close_all()
         if self._catalogue is not None:
             self._catalogue.close()
 
@@ -159,19 +137,6 @@ class OpenStreams:
             return True
         first, _ = self._topics.bounds([target])[target]
         return first > 0
-
-    def _shapes(self, transformer: str) -> dict[SourcePartition, TopicShape]:
-        """The shape that each of its open partitions is bound to."""
-        return {share.partition: self._open[share].stream.shape for share in self.of_transformer(transformer)}
-
-    def _reader(self, transformer: Transformer) -> SourceReader:
-        reader = self._readers.get(transformer.name)
-        if reader is None:
-            group = self._definitions.group(transformer)
-            readers = len(self._definitions.transformers)
-            reader = SourceReader(self._definitions.kafka, group, STREAM_FAULTS, readers=readers)
-            self._readers[transformer.name] = reader
-        return reader
 
     def _routes_of(self, transformer: Transformer, stream: Stream) -> Routes:
         routes = self._routes.get(stream)

@@ -5,56 +5,71 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.clients.registry.confluent import RegistryClient
-from stream_runtime.kafka import Topics
-from stream_runtime.kafka.source_check import check_sources
-from stream_runtime.kafka.source_reader import SourceReader
-from stream_runtime.records import TopicShape
+from stream_runtime.exactly_once.report import NOTHING_DONE
+from stream_runtime.exactly_once.stateless_task import Done
+from stream_runtime.records import SourcePartition, TopicShape
 from stream_runtime.source_batch import SourceBatch
+from stream_runtime.worker.open_shares import OpenShares
 from warehouse.faults import WAREHOUSE_FAULTS
+from warehouse.job.plan import WarehousePlan
+from warehouse.loading.report import LoadReport
 from warehouse.loading.table_task import Source, TableTask, TaskSettings
 from warehouse.names import table_name
 from warehouse.tables.schemas import Schemas
 from warehouse.targets.open import open_loader
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterator
 
-    from stream_runtime.kafka.source_reader import Read
+    from cdc_common.errors.codes import CdcError
+    from stream_runtime.exactly_once.report import Report
+    from stream_runtime.kafka.source_reader import Read, SourceReader
     from stream_runtime.records import Share
-    from warehouse.job.plan import Job, WarehousePlan
-    from warehouse.loading.report import LoadReport
+    from warehouse.job.plan import Job
 
 
-class _Open(NamedTuple):
-    """A table that is open."""
+class OpenTable(NamedTuple):
+    """An open table."""
 
+    # The shape of its topic.
     shape: TopicShape
+    # Its protocol.
     task: TableTask
-
-
-class OpenTables:
-    """Opens and closes tables, and works on them."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._topics = Topics(job.kafka)
-        self._registry = RegistryClient(job.registry)
-        self._loader = open_loader(job.settings)
-        self._reader = SourceReader(job.kafka, job.settings.group_id, WAREHOUSE_FAULTS)
-        self._open: dict[Share, _Open] = {}
+    # The partitions of its topic.
+    partitions: tuple[SourcePartition, ...]
 
     @property
-    def shares(self) -> set[Share]:
-        return set(self._open)
+    def shapes(self) -> dict[SourcePartition, TopicShape]:
+        return dict.fromkeys(self.partitions, self.shape)
 
-    def keep(self, plan: WarehousePlan, shares: Collection[Share]) -> None:
-        """Close all but these, and those whose topics have changed."""
-        for share, opened in list(self._open.items()):
-            if share not in shares or plan.shapes.get(share.stream) != opened.shape:
-                self.close(share)
+    def close(self) -> None:
+        """What is taken and not loaded is read again by the next task."""
 
-    def open(self, plan: WarehousePlan, share: Share) -> dict[int, int]:
-        """Read the table's state, and read on from its offsets, which are returned. CdcError."""
+
+class OpenTables(OpenShares[WarehousePlan, OpenTable]):
+    """A share has all partitions of a topic. One consumer for all."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job.kafka, WAREHOUSE_FAULTS)
+        self._job = job
+        self._registry = RegistryClient(job.registry)
+        self._loader = open_loader(job.settings)
+
+    def group(self, _reader: str) -> str:
+        return self._job.settings.group_id
+
+    def is_planned(self, plan: WarehousePlan, share: Share, opened: OpenTable) -> bool:
+        return plan.shapes.get(share.stream) == opened.shape
+
+    def open(self, plan: WarehousePlan, share: Share) -> Report:
+        """The report has the offsets that the table is at."""
+        super().open(plan, share)
+        offsets = self._open[share].task.offsets
+        known = {number: offset for number, offset in offsets.items() if offset is not None}
+        return NOTHING_DONE._replace(own=LoadReport(0, 0, 0, 0, 0, 0.0, known))
+
+    def open_share(self, plan: WarehousePlan, share: Share, reader: SourceReader) -> OpenTable:
+        """Read the table's state, and read its topic on from there."""
         shape, own = plan.shapes[share.stream], self._job.settings
         task = TableTask(
             Source(table_name(share.stream, own.default_schema, self._loader.form.suffix), share.stream, shape),
@@ -63,47 +78,35 @@ class OpenTables:
             TaskSettings(own.load_rows, own.load_bytes, own.load_seconds, own.on_value_refused == "null"),
         )
         for partition in share.partitions:
-            self._reader.add(partition, task.offsets[partition.partition])
-        self._open[share] = _Open(shape, task)
-        return {number: offset for number, offset in task.offsets.items() if offset is not None}
+            reader.add(partition, task.offsets[partition.partition])
+        return OpenTable(shape, task, share.partitions)
 
-    def read(self, most: int, seconds: float) -> Read:
-        """Read messages of all open tables' topics. CdcError."""
-        read = self._reader.read(most, seconds)
-        shapes = {at: opened.shape for share, opened in self._open.items() for at in share.partitions}
-        return check_sources(read, shapes, self._topics, WAREHOUSE_FAULTS)
+    def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
+        """Other processes may use the warehouse while messages are read, and after what was read is processed."""
+        self._loader.connection.release()
+        yield from super().read(most, seconds)
+        self._loader.connection.release()
 
-    def take(self, share: Share, read: Read) -> int:
-        """Take what was read of a topic, and return the number of its messages. CdcError."""
-        count, own = 0, self._job.settings
-        task = self._open[share].task
+    def process(self, share: Share, read: Read) -> Done:
+        """Take what was read of a topic, and load its table if it is time."""
+        own, task = self._job.settings, self._open[share].task
         for partition in sorted(set(share.partitions) & read.following.keys()):
             batch = read.records.get(partition)
             if batch is not None and not isinstance(batch, SourceBatch):
                 raise TypeError("a partition was read in two parts")
             for part in () if batch is None else batch.parts(own.chunk_max_bytes, own.chunk_max_messages):
-                count += len(part)
                 task.take(partition.partition, part, part[-1].offset + 1)
             task.take(partition.partition, None, read.following[partition])
-        return count
-
-    def load_due(self, share: Share) -> LoadReport | None:
-        """Load a table if it is time. CdcError. LoadTakenError."""
-        return self._open[share].task.load_due()
-
-    def release(self) -> None:
-        """Let other processes use the warehouse."""
-        self._loader.connection.release()
-
-    def close(self, share: Share) -> None:
-        """What is taken and not loaded is read again by the next task."""
-        if self._open.pop(share, None) is not None:
-            for partition in share.partitions:
-                self._reader.remove(partition)
+        load = task.load_due()
+        return Done() if load is None else Done(_report(load))
 
     def close_all(self) -> None:
-        for share in list(self._open):
-            self.close(share)
-        self._reader.close()
+        super().close_all()
         self._registry.close()
         self._loader.connection.close()
+
+
+def _report(load: LoadReport) -> Report:
+    return NOTHING_DONE._replace(
+        messages=load.messages, changes=load.rows, chunks=1, seconds=load.seconds, native=load.messages, own=load
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from stream_runtime.exactly_once.commits import NotOwnerError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from warehouse.targets.staging import Staged
 
 
-class LoadTakenError(Exception):
+class LoadTakenError(NotOwnerError):
     """Another loader has loaded the table since its state was read."""
 
 

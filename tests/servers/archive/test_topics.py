@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from archive.job.planner import TopicPlanner
 from archive.job.run import job_of
-from archive.job.worker_loop import ArchiveLoop
+from archive.job.worker_loop import open_loop
 from cdc_common.errors.codes import CdcError, Code
 from tests.support.archive.archive_run import END_SECONDS, run_batch
 from tests.support.materializer.protocol_run import read_topic
@@ -85,7 +85,7 @@ def test_a_topic_that_is_recreated(setup: ArchiveSetup, admin: AdminClient, tabl
     planner.retry([setup.topic])
     plan = planner.plan_batch()
     assert planner.errors == {}
-    loop = ArchiveLoop(plan.job)
+    loop = open_loop(plan.job)
     try:
         deadline = time.monotonic() + END_SECONDS
         while sum(number >= 30 for _, _, number in setup.rows()) < 27:

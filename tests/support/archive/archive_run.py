@@ -14,7 +14,7 @@ from archive.events.ledger import Ledger
 from archive.events.verify import LedgerCheck
 from archive.job.planner import TopicPlanner
 from archive.job.run import job_of
-from archive.job.worker_loop import ArchiveLoop
+from archive.job.worker_loop import open_loop
 from archive.settings import ArchiveSettings, Settings
 from archive.stores.store import open_store
 from cdc_common.clients.registry.confluent import RegistryClient
@@ -30,6 +30,7 @@ from tests.support.materializer.protocol_run import read_topic
 if TYPE_CHECKING:
     from archive.events.file_event import FileEvent
     from archive.job.plan import ArchivePlan
+    from stream_runtime.worker.loop import WorkerLoop
 
 PARTITIONS = 3
 END_SECONDS = 180.0
@@ -111,7 +112,7 @@ class ArchiveSetup(NamedTuple):
         job = job_of(self.settings(**settings))
         planner = TopicPlanner(job)
         planner.check_settings()
-        loop = ArchiveLoop(job)
+        loop = open_loop(job)
         try:
             deadline = time.monotonic() + END_SECONDS
             while not self.is_done():
@@ -154,7 +155,7 @@ class ArchiveSetup(NamedTuple):
         return all(done.get(partition, 0) >= end for partition, end in ends.items())
 
 
-def run_batch(loop: ArchiveLoop, plan: ArchivePlan) -> None:
+def run_batch(loop: WorkerLoop[ArchivePlan], plan: ArchivePlan) -> None:
     """A batch of all shares. Raise the error of one that fails."""
     for result in loop.run_batch(plan, Assignment(plan.shares, AT_ONCE, 0.0)):
         if result.error is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from joinery.catalogue import open_catalogue
 from joinery.job.planner import JoinPlanner
 from joinery.job.run import definitions_of
-from joinery.job.worker_loop import JoineryLoop
+from joinery.job.worker_loop import open_loop
 from stream_runtime.worker.task import Assignment
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class LocalJob:
         definitions = definitions_of(scene.settings(**settings), scene.file)
         self._catalogue = open_catalogue(definitions.registry)
         self.planner = JoinPlanner(definitions, self._catalogue)
-        self._loop = JoineryLoop(definitions)
+        self._loop = open_loop(definitions)
 
     def __enter__(self) -> Self:
         return self

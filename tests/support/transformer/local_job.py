@@ -13,7 +13,7 @@ from stream_runtime.kafka.clients import TIMEOUT
 from stream_runtime.worker.task import Assignment
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
-from transformer.job.worker_loop import TransformLoop
+from transformer.job.worker_loop import open_loop
 from transformer.routing.catalogue import open_catalogue
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class LocalJob:
         self._definitions = definitions
         self._catalogue = open_catalogue(definitions.registry)
         self.planner = StreamPlanner(definitions, self._catalogue)
-        self._loop = TransformLoop(definitions)
+        self._loop = open_loop(definitions)
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +75,7 @@ class LocalJob:
     @contextmanager
     def without_fetches(self) -> Iterator[None]:
         """The only transformer's consumer fetches nothing until the end."""
-        (reader,) = self._loop._streams._readers.values()
+        (reader,) = self._loop._shares._readers.values()
         offsets = dict(reader._assigned)
         for partition in offsets:
             reader.remove(partition)

@@ -18,11 +18,12 @@ from tests.support.materializer.protocol_run import read_topic
 from tests.support.transformer.scene import PARTITIONS, Scene
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
-from transformer.job.worker_loop import TransformLoop
+from transformer.job.worker_loop import open_loop
 from transformer.routing.catalogue import open_catalogue
 
 if TYPE_CHECKING:
     from stream_runtime.records import Share
+    from stream_runtime.worker.loop import WorkerLoop
     from stream_runtime.worker.task import TaskResult, WorkerStatus
     from transformer.records import Definitions, TransformPlan
 
@@ -51,7 +52,7 @@ class TransformSetup(NamedTuple):
         with closing(open_catalogue(definitions.registry)) as catalogue:
             plan = _plan(StreamPlanner(definitions, catalogue))
         (share,) = (share for share in plan.shares if share.partition.partition == PARTITION)
-        loop = TransformLoop(definitions)
+        loop = open_loop(definitions)
         try:
             _run(loop, plan, share, _Progress(definitions, RawPartition(self.scene.topic, PARTITION), until))
         finally:
@@ -88,7 +89,7 @@ def _plan(planner: StreamPlanner) -> TransformPlan:
     return plan
 
 
-def _run(loop: TransformLoop, plan: TransformPlan, share: Share, progress: _Progress) -> None:
+def _run(loop: WorkerLoop[TransformPlan], plan: TransformPlan, share: Share, progress: _Progress) -> None:
     deadline = time.monotonic() + END_SECONDS
 
     def may_go_on(_status: WorkerStatus) -> bool:

@@ -20,13 +20,14 @@ from tests.support.materializer.protocol_run import read_topic
 from tests.support.warehouse.scene import KEY_SCHEMA, SCHEMAS
 from warehouse.job.planner import TopicPlanner
 from warehouse.job.run import job_of
-from warehouse.job.worker_loop import WarehouseLoop
+from warehouse.job.worker_loop import open_loop
 from warehouse.names import table_name
 from warehouse.settings import Settings, WarehouseSettings
 from warehouse.targets.open import open_loader
 from warehouse.targets.statements import full_name
 
 if TYPE_CHECKING:
+    from stream_runtime.worker.loop import WorkerLoop
     from warehouse.job.plan import WarehousePlan
 
 PARTITIONS = 3
@@ -100,7 +101,7 @@ class WarehouseSetup(NamedTuple):
         job = job_of(self.settings(**settings))
         planner = TopicPlanner(job)
         planner.check_settings()
-        loop = WarehouseLoop(job)
+        loop = open_loop(job)
         try:
             deadline = time.monotonic() + END_SECONDS
             ends = self._ends()
@@ -147,7 +148,7 @@ def row_of(number: int, *, is_new: bool) -> dict[str, Any] | None:
     return {**row, "qty": number} if is_new else row
 
 
-def run_batch(loop: WarehouseLoop, plan: WarehousePlan) -> None:
+def run_batch(loop: WorkerLoop[WarehousePlan], plan: WarehousePlan) -> None:
     """A batch of all tables. Raise the error of one that fails."""
     for result in loop.run_batch(plan, Assignment(tuple(plan.shares), AT_ONCE, 0.0)):
         if result.error is None:

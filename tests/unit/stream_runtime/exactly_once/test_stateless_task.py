@@ -32,6 +32,7 @@ class NotedCommits:
         self.committed: list[tuple[list[bytes], int]] = []
         self.partitions: list[SourcePartition] = []
         self.metadata: dict[str, Any] = {}
+        self.is_closed = False
         self._stored = stored
         self._open: list[bytes] = []
 
@@ -49,6 +50,7 @@ class NotedCommits:
         self._open = []
 
     def close(self) -> None:
+        self.is_closed = True
         self._open = []
 
 
@@ -200,6 +202,9 @@ def test_each_partition_of_a_share_has_an_offset_of_its_own() -> None:
 
 
 def test_an_offset_of_a_topic_of_another_shape_is_refused() -> None:
+    """No task is there that could be closed, so the producer is."""
     stored = StoredOffset(4, encode(TopicShape(2, "another-id"), 0.0, sent=True))
+    commits = NotedCommits({PART: stored})
     with pytest.raises(CdcError, match="was deleted and recreated"):
-        StatelessTask(NotedCommits({PART: stored}), SETTINGS, {PART: SHAPE})
+        StatelessTask(commits, SETTINGS, {PART: SHAPE})
+    assert commits.is_closed

@@ -8,11 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import structlog
-
 from archive.fault_points import ArchivePoint
 from archive.faults import ARCHIVE_FAULTS
-from archive.job.plan import DEAD_LETTER_BYTES, Stream
+from archive.job.plan import DEAD_LETTER_BYTES, ArchivePlan, Stream
 from archive.stores.store import open_store
 from archive.writer.cut import CutSettings
 from archive.writer.positions import CutPosition
@@ -20,62 +18,60 @@ from archive.writer.schema_plans import SchemaPlans
 from archive.writer.share_task import EventTopic, ShareParts, ShareSettings, ShareTask
 from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.messages.topics import partition_for
-from stream_runtime.errors import trace_of
+from stream_runtime.exactly_once.report import NOTHING_DONE
+from stream_runtime.exactly_once.stateless_task import Done
 from stream_runtime.fault_points import reach
-from stream_runtime.kafka import PRODUCER_DEFAULTS, Topics
+from stream_runtime.kafka import PRODUCER_DEFAULTS
 from stream_runtime.kafka.commits import KafkaCommits
-from stream_runtime.kafka.source_check import check_sources
-from stream_runtime.kafka.source_reader import SourceReader
-from stream_runtime.records import SourcePartition
+from stream_runtime.records import SourcePartition, TopicShape
 from stream_runtime.source_batch import SourceBatch
+from stream_runtime.worker.open_shares import OpenShares
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from archive.job.plan import ArchivePlan, Job
+    from archive.job.plan import Job
     from archive.writer.report import CutReport
     from stream_runtime.exactly_once.commits import StoredOffset
-    from stream_runtime.kafka.source_reader import Read
-    from stream_runtime.records import Share, TopicShape
+    from stream_runtime.exactly_once.report import Report
+    from stream_runtime.kafka.source_reader import Read, SourceReader
+    from stream_runtime.records import Share
 
-_logger = structlog.get_logger(__name__)
 
+class OpenArchive(NamedTuple):
+    """An open share of a topic."""
 
-class _Open(NamedTuple):
-    """A share that is open."""
-
+    # The topic.
     stream: Stream
+    # Its protocol.
     task: ShareTask
-    partitions: frozenset[SourcePartition]
-    """Those that are read."""
+    # The partitions that are read, with the shape of the topic.
+    shapes: dict[SourcePartition, TopicShape]
+
+    def close(self) -> None:
+        self.task.close()
 
 
-class OpenShares:
-    """Opens and closes shares, and works on them. They share one consumer."""
+class OpenArchives(OpenShares[ArchivePlan, OpenArchive]):
+    """A share may have several partitions. One consumer for all."""
 
     def __init__(self, job: Job) -> None:
+        super().__init__(job.kafka, ARCHIVE_FAULTS)
         self._job = job
-        self._topics = Topics(job.kafka)
         self._store = open_store(job.settings.location)
         self._registry = RegistryClient(job.registry)
-        self._reader: SourceReader | None = None
         self._plans: dict[str, SchemaPlans] = {}
-        self._open: dict[Share, _Open] = {}
 
-    @property
-    def shares(self) -> set[Share]:
-        return set(self._open)
+    def group(self, _reader: str) -> str:
+        return self._job.settings.group_id
 
-    def keep(self, plan: ArchivePlan, shares: Collection[Share]) -> None:
-        """Close all but these, and those whose topics have changed."""
-        for share, opened in list(self._open.items()):
-            if share not in shares or plan.streams.get(share.stream) != opened.stream:
-                self.close(share)
+    def is_planned(self, plan: ArchivePlan, share: Share, opened: OpenArchive) -> bool:
+        return plan.streams.get(share.stream) == opened.stream
 
     def open(self, plan: ArchivePlan, share: Share) -> None:
-        """Step 1 of the protocol. CdcError, KafkaException."""
+        super().open(plan, share)
+        self._divide_memory()
+
+    def open_share(self, plan: ArchivePlan, share: Share, reader: SourceReader) -> OpenArchive:
         stream = plan.streams[share.stream]
-        reader = self._source_reader()
         reach(ArchivePoint.SHARE_OPENING)
         own = self._job.settings
         limits = PRODUCER_DEFAULTS._replace(
@@ -108,67 +104,34 @@ class OpenShares:
             raise
         for partition, offset in task.offsets.items():
             reader.add(partition, offset)
-        self._open[share] = _Open(stream, task, frozenset(task.offsets))
-        self._divide_memory()
+        return OpenArchive(stream, task, dict.fromkeys(task.offsets, stream.shape))
 
-    def read(self, most: int, seconds: float) -> Read:
-        """Read messages of all open shares. CdcError."""
-        read = self._source_reader().read(most, seconds)
-        shapes = {at: opened.stream.shape for opened in self._open.values() for at in opened.partitions}
-        return check_sources(read, shapes, self._topics, ARCHIVE_FAULTS)
-
-    def take(self, share: Share, read: Read) -> int:
-        """Step 2: spill what was read of a share. The number of its messages. CdcError."""
-        count = 0
-        task = self._open[share].task
-        for partition in sorted(self._open[share].partitions & read.following.keys()):
+    def process(self, share: Share, read: Read) -> Done:
+        """Spill what was read, and commit the cut if it ends. A share whose cut was begun by another task is closed
+        after it, to read on from its end.
+        """
+        opened, own = self._open[share], self._job.settings
+        task = opened.task
+        for partition in sorted(opened.shapes.keys() & read.following.keys()):
             batch = read.records.get(partition)
             if batch is not None and not isinstance(batch, SourceBatch):
                 raise TypeError("a partition was read in two parts")
-            own = self._job.settings
             for part in () if batch is None else batch.parts(own.chunk_max_bytes, own.chunk_max_messages):
-                count += len(part)
                 task.take(partition, part, part[-1].offset + 1)
             task.take(partition, None, read.following[partition])
-        return count
-
-    def commit_due(self, share: Share) -> CutReport | None:
-        """Steps 3 to 5. A share whose cut was begun by another task is closed after it, to read on from its end."""
-        task = self._open[share].task
         was_retry = task.is_retry
         report = task.commit_due()
         if report is not None and was_retry:
             self.close(share)
-        return report
-
-    def partitions(self, share: Share) -> frozenset[SourcePartition]:
-        """The partitions of an open share that are read."""
-        return self._open[share].partitions
+        return Done() if report is None else Done(_report(report))
 
     def close(self, share: Share) -> None:
-        """A failure to close concerns this share only, which is opened from its committed offsets next time."""
-        opened = self._open.pop(share, None)
-        if opened is None:
-            return
-        try:
-            for partition in opened.partitions:
-                self._source_reader().remove(partition)
-            opened.task.close()
-        except Exception as error:  # noqa: BLE001 - the other shares must stay open
-            _logger.warning("share not closed cleanly", trace=trace_of(error))
+        super().close(share)
         self._divide_memory()
 
     def close_all(self) -> None:
-        for share in list(self._open):
-            self.close(share)
-        if self._reader is not None:
-            self._reader.close()
+        super().close_all()
         self._registry.close()
-
-    def _source_reader(self) -> SourceReader:
-        if self._reader is None:
-            self._reader = SourceReader(self._job.kafka, self._job.settings.group_id, ARCHIVE_FAULTS)
-        return self._reader
 
     def _first_offset(self, shape: TopicShape, partition: SourcePartition) -> StoredOffset:
         first, _ = self._topics.bounds([partition])[partition]
@@ -198,6 +161,13 @@ class OpenShares:
         """All shares together keep so many bytes in memory."""
         for opened in self._open.values():
             opened.task.spill.most_bytes = self._job.settings.buffer_bytes // len(self._open)
+
+
+def _report(cut: CutReport) -> Report:
+    native = cut.rows - cut.as_bytes
+    return NOTHING_DONE._replace(
+        messages=cut.messages, changes=cut.rows, chunks=1, seconds=cut.seconds, native=native, own=cut
+    )
 
 
 def _own_folder(spool: Path, share_id: str) -> Path:
