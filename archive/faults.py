@@ -112,30 +112,14 @@ def location_taken(location: str, owner: str, group: str) -> CdcError:
     )
 
 
-def tables_collide(table: str, topics: list[str]) -> CdcError:
-    return CdcError(
-        Code.ARCHIVE_SETTING,
-        f"The topics {', '.join(topics)} would have the same table {table}.",
-        "Archive them with groups of their own, each with another location and another namespace.",
-    )
-
-
-def core_missing() -> CdcError:
-    return CdcError(
-        Code.ARCHIVE_SETTING,
-        "The archive needs the native core, which is not compiled or is switched off (CDC_NATIVE).",
-        "Install a wheel for this machine, or a C compiler, and unset CDC_NATIVE.",
-    )
-
-
-def setting_missing(name: str, why: str) -> CdcError:
-    return CdcError(Code.ARCHIVE_SETTING, f"archive.{name} is empty: {why}.", f"Set archive.{name} in cdc.toml.")
-
-
 class ArchiveFaults(Faults):
     """The errors of source partitions."""
 
     words = Words("archive", "partition", "topic", "archive", "archived")
+    setting = Code.ARCHIVE_SETTING
+
+    def advise_collision(self) -> str:
+        return "Archive them with groups of their own, each with another location and another namespace."
 
     def messages_skipped(self, partition: SourcePartition, expected: int, found: int) -> CdcError:
         return CdcError(

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from archive.records import Definition
 from archive.table_names import table_name
 from archive.topic_settings import EntryError, parse_entry
 from cdc_common.settings import shared
-from stream_runtime.settings import JobSettings
+from stream_runtime.settings import ChosenTopicsSettings
 
 
-def _check_pattern(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise PydanticCustomError("pattern", "It is no regular expression: {reason}", {"reason": str(error)}) from error
-    return pattern
-
-
-_Pattern = Annotated[str, AfterValidator(_check_pattern)]
-
-
-class ArchiveSettings(JobSettings):
+class ArchiveSettings(ChosenTopicsSettings):
     """The Spark job of `cassandra-archive`, which keeps topics as Parquet files and tables (docs/guides/archive.md)."""
 
     group_id: Annotated[
@@ -38,12 +26,6 @@ class ArchiveSettings(JobSettings):
         ),
     ] = "cassandra-archive"
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9475
-    topics: list[_Pattern] = Field(
-        default=[], description="Topics to archive: names or regular expressions, which match whole names."
-    )
-    excluded_topics: list[_Pattern] = Field(
-        default=[], description="Topics that are left out, written in the same way."
-    )
     location: Annotated[
         str,
         Field(

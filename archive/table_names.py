@@ -8,10 +8,6 @@ small, and what is no letter, digit or `_` becomes `_`. The Iceberg table of ano
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _OTHER = re.compile(r"[^a-z0-9_]")
 _VERSION = re.compile(r"__v[0-9]+$")
@@ -28,14 +24,9 @@ def versioned(table: str, version: int) -> str:
     return table if version == 1 else f"{table}__v{version}"
 
 
-def same_names(tables: Mapping[str, str]) -> dict[str, list[str]]:
-    """Topics that would have the same table, by its name. tables: of each topic. A schema version of one table may not
-    have the name of another one.
-    """
-    by_name: dict[str, list[str]] = {}
-    for topic, table in tables.items():
-        by_name.setdefault(_VERSION.sub("", table), []).append(topic)
-    return {name: found for name, found in by_name.items() if len(found) > 1}
+def unversioned(table: str) -> str:
+    """The name of a table's first schema version."""
+    return _VERSION.sub("", table)
 
 
 def _plain(text: str) -> str:

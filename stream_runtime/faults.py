@@ -11,6 +11,8 @@ from cdc_common.errors.codes import CdcError, Code
 from stream_runtime.words import NEUTRAL, Words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stream_runtime.records import SourcePartition, TopicShape
 
 
@@ -24,6 +26,30 @@ class Faults:
     """The code for a topic that is not the one that a position is of."""
     resized: Code = Code.RAW_PARTITIONS_CHANGED
     """The code for a topic that has another number of partitions."""
+    setting: Code = Code.SPARK_SETTING
+    """The code for a setting of the job."""
+
+    def setting_missing(self, name: str, why: str) -> CdcError:
+        where = self.words.setting(name)
+        return CdcError(self.setting, f"{where} is empty: {why}.", f"Set {where} in cdc.toml.")
+
+    def core_missing(self) -> CdcError:
+        return CdcError(
+            self.setting,
+            f"The {self.words.job} needs the native core, which is not compiled or is switched off (CDC_NATIVE).",
+            "Install a wheel for this machine, or a C compiler, and unset CDC_NATIVE.",
+        )
+
+    def tables_collide(self, table: str, topics: Sequence[str]) -> CdcError:
+        return CdcError(
+            self.setting,
+            f"The topics {', '.join(topics)} would have the same table {table}.",
+            self.advise_collision(),
+        )
+
+    def advise_collision(self) -> str:
+        """The fix where two topics would have the same table."""
+        return f"Exclude one of them ({self.words.setting('excluded_topics')})."
 
     def advise_restart(self, topic: str) -> str:
         """The fix where a topic's positions or states cannot be continued."""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path  # noqa: TC003 - pydantic needs it
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from cdc_common.settings.base import Table
+
+
+def _check_pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise PydanticCustomError("pattern", "It is no regular expression: {reason}", {"reason": str(error)}) from error
+    return pattern
+
+
+_Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class JobSettings(Table):
@@ -62,6 +75,17 @@ class JobSettings(Table):
         Field(description="Address at which the driver serves /metrics, /health, /status and /retry.", min_length=1),
     ] = "127.0.0.1"
     operations_port: int
+
+
+class ChosenTopicsSettings(JobSettings):
+    """A Spark job whose topics are chosen by patterns."""
+
+    topics: list[_Pattern] = Field(
+        default=[], description="Topics of the job: names or regular expressions, which match whole names."
+    )
+    excluded_topics: list[_Pattern] = Field(
+        default=[], description="Topics that are left out, written in the same way."
+    )
 
 
 class StatefulSettings(JobSettings):

@@ -9,8 +9,6 @@ from stream_runtime.faults import Faults
 from stream_runtime.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stream_runtime.records import SourcePartition
     from warehouse.records import TableName
 
@@ -82,14 +80,6 @@ def warehouse_away(target: str, problem: str) -> CdcError:
     )
 
 
-def tables_collide(table: TableName, topics: Sequence[str]) -> CdcError:
-    return CdcError(
-        Code.WAREHOUSE_SETTING,
-        f"The topics {', '.join(topics)} would have the same table {table}.",
-        "Load them with jobs of their own into other warehouses, or exclude one of them (warehouse.excluded_topics).",
-    )
-
-
 def tables_differ(count: int) -> CdcError:
     return CdcError(
         Code.WAREHOUSE_AUDIT,
@@ -112,22 +102,17 @@ def form_not_audited(form: str) -> CdcError:
     )
 
 
-def core_missing() -> CdcError:
-    return CdcError(
-        Code.WAREHOUSE_SETTING,
-        "The warehouse needs the native core, which is not compiled or is switched off (CDC_NATIVE).",
-        "Install a wheel for this machine, or a C compiler, and unset CDC_NATIVE.",
-    )
-
-
-def setting_missing(name: str, why: str) -> CdcError:
-    return CdcError(Code.WAREHOUSE_SETTING, f"warehouse.{name} is empty: {why}.", f"Set warehouse.{name} in cdc.toml.")
-
-
 class WarehouseFaults(Faults):
     """The errors of tables."""
 
     words = Words("warehouse", "table", "topic", "load", "loaded")
+    setting = Code.WAREHOUSE_SETTING
+
+    def advise_collision(self) -> str:
+        return (
+            "Load them with jobs of their own into other warehouses, or exclude one of them "
+            "(warehouse.excluded_topics)."
+        )
 
     def advise_restart(self, topic: str) -> str:
         return f"The table of {topic} stays correct up to its last load. {_AGAIN}"

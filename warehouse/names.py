@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from warehouse.records import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
 MOST_BYTES = 63
 """PostgreSQL cuts longer names."""
@@ -29,14 +29,6 @@ def table_name(topic: str, default_schema: str, suffix: str = "") -> TableName:
     before, _, last = topic.rpartition(".")
     schema = before.rpartition(".")[2]
     return TableName(_plain(schema) if schema else default_schema, _plain(last) + suffix)
-
-
-def same_names(topics: Iterable[str], default_schema: str) -> dict[TableName, list[str]]:
-    """Topics that would have the same table, by its name."""
-    by_name: dict[TableName, list[str]] = {}
-    for topic in topics:
-        by_name.setdefault(table_name(topic, default_schema), []).append(topic)
-    return {name: found for name, found in by_name.items() if len(found) > 1}
 
 
 def column_name(field: str, taken: Collection[str]) -> str:

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path  # noqa: TC003 - pydantic needs it
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr
-from pydantic_core import PydanticCustomError
+from pydantic import Field, SecretStr
 
 from cdc_common.settings import shared
 from cdc_common.settings.base import Conflict
-from stream_runtime.settings import JobSettings
+from stream_runtime.settings import ChosenTopicsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def _check_pattern(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise PydanticCustomError("pattern", "It is no regular expression: {reason}", {"reason": str(error)}) from error
-    return pattern
-
-
-_Pattern = Annotated[str, AfterValidator(_check_pattern)]
-
-
-class WarehouseSettings(JobSettings):
+class WarehouseSettings(ChosenTopicsSettings):
     """The Spark job of `cassandra-warehouse`, which loads topics into a warehouse (docs/guides/warehouse.md)."""
 
     group_id: Annotated[
@@ -48,12 +35,6 @@ class WarehouseSettings(JobSettings):
     ] = "duckdb:////var/lib/cassandra-warehouse/warehouse.duckdb"
     password: Annotated[SecretStr, Field(description="Password of PostgreSQL's user.")] = SecretStr("")
     password_file: Annotated[Path | None, Field(description="File that holds the password.")] = None
-    topics: list[_Pattern] = Field(
-        default=[], description="Topics to load: names or regular expressions, which match whole names."
-    )
-    excluded_topics: list[_Pattern] = Field(
-        default=[], description="Topics that are left out, written in the same way."
-    )
     form: Annotated[
         Literal["current", "changes", "history"],
         Field(

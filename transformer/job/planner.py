@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_common.errors.codes import CdcError, Code
+from stream_runtime.driver.chosen_topics import LOOK_SECONDS, AwayTopics
 from stream_runtime.errors import trace_of, unexpected
 from stream_runtime.kafka import Topics
 from transformer.errors import StepError
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from transformer.routing.catalogue import Catalogue
 
 _logger = structlog.get_logger(__name__)
-_LOOK_SECONDS = 5.0  # between two looks at the registry
-_AWAY_SECONDS = 30.0  # a broker that has just started may not know a topic yet
 
 
 class StreamPlanner:
@@ -50,7 +49,7 @@ class StreamPlanner:
         self._next_look = -1.0
         self._stale: set[str] = set()  # streams whose topics may have another shape by now
         self._waits: set[str] = set()
-        self._away_since: dict[str, float] = {}  # topics that were there, and cannot be described now
+        self._away = AwayTopics(clock)
 
     @cached_property
     def _topics(self) -> Topics:
@@ -65,7 +64,7 @@ class StreamPlanner:
     def plan_batch(self) -> TransformPlan:
         """Plan a batch. CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
         if is_look := self._clock() >= self._next_look:
-            self._next_look = self._clock() + _LOOK_SECONDS
+            self._next_look = self._clock() + LOOK_SECONDS
             self._find_sources()
         shapes = self._describe()
         for name, shape in shapes.items():
@@ -189,10 +188,10 @@ class StreamPlanner:
             shape = found[topic]
             if not isinstance(shape, CdcError):
                 shapes[name] = shape
-                self._away_since.pop(name, None)
+                self._away.came_back(name)
             elif name in self._shapes:
                 shapes[name] = self._shapes[name]
-                if self._clock() - self._away_since.setdefault(name, self._clock()) >= _AWAY_SECONDS:
+                if self._away.is_gone(name):
                     self.errors.setdefault(name, shape)
             elif shape.code is not Code.KAFKA_UNREACHABLE:  # which is also a topic that does not exist yet
                 self.errors[name] = shape

@@ -16,7 +16,6 @@ from stream_runtime.source_batch import SourceBatch
 from warehouse.faults import (
     WAREHOUSE_FAULTS,
     form_not_audited,
-    setting_missing,
     state_foreign,
     table_busy,
     tables_differ,
@@ -47,7 +46,7 @@ def audit_tables(settings: Settings, topics: Sequence[str], *, repairs: bool) ->
     """Audit the tables of these topics, or of all; print what differs. CdcError WAREHOUSE_AUDIT if rows differ."""
     chosen = list(topics) or TopicPlanner(job_of(settings)).find_topics()
     if not chosen:
-        raise setting_missing("topics", "no topic matches it")
+        raise WAREHOUSE_FAULTS.setting_missing("topics", "no topic matches it")
     if settings.warehouse.form != "current":
         raise form_not_audited(settings.warehouse.form)
     loader = open_loader(settings.warehouse)
