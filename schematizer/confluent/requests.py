@@ -11,10 +11,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from schematizer.avro_schemas.compatibility import Level
 from schematizer.confluent import errors
+from schematizer.confluent.contexts import plain_prefix, plain_subject
+from schematizer.confluent.http import check_content_type, has_shape_of_route
 from schematizer.confluent.store import MODES
 from schematizer.model.registry_tables import SUBJECT_LENGTH
 from schematizer.numbers import LARGEST_INT, LARGEST_LONG
 
+_RESERVED = ("__GLOBAL", "__EMPTY")
+"""Confluent's registry keeps these names for itself."""
 _IMPORTED = (None, -1, 0)
 SEARCH_LIMIT = 1000
 """Versions in one answer with all their schemas, as in Confluent's registry."""
@@ -70,17 +74,20 @@ def _known(schema_id: int) -> int:
 
 
 async def _body(request: Request) -> Any:  # noqa: ANN401 - JSON
-    """The body whatever its content type is, as clients send several."""
+    check_content_type(request)
     try:
         return json.loads(await request.body() or b"{}")
     except (ValueError, RecursionError) as error:
         raise errors.RegistryError(400, f"The body is not JSON: {error}") from error
 
 
-def _subject(subject: str) -> str:
-    if not subject or len(subject) > SUBJECT_LENGTH or not subject.isprintable():
+async def _subject(request: Request, subject: str) -> str:
+    if not has_shape_of_route(request.scope):
+        raise errors.not_found()
+    name = plain_subject(subject)
+    if not name.strip() or len(name) > SUBJECT_LENGTH or not name.isprintable() or name in _RESERVED:
         raise errors.invalid_subject(subject)
-    return subject
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,9 @@ Body = Annotated[Any, Depends(_body)]
 SchemaId = Annotated[int, AfterValidator(_known)]
 """An id in a path: one that no schema can have is not found."""
 Subject = Annotated[str, Depends(_subject)]
+SubjectPrefix = Annotated[str, Query(alias="subjectPrefix"), AfterValidator(plain_prefix)]
+SubjectFilter = Annotated[str | None, AfterValidator(lambda subject: subject and plain_subject(subject))]
+"""A subject in a query: the list is narrowed to it."""
 
 
 def schema_text(body: object) -> str:

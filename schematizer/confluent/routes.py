@@ -6,9 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from schematizer.confluent import requests
+from cdc_common.messages.envelope import VERSION
+from schematizer.confluent import errors, requests
 from schematizer.confluent.parts import SeesDep, StoreDep  # noqa: TC001 - FastAPI reads annotations
-from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, SchemaId, SearchQuery, Subject  # noqa: TC001 - FastAPI reads annotations
+from schematizer.confluent.requests import (  # noqa: TC001 - FastAPI reads annotations
+    Body,
+    DeletedQuery,
+    PageQuery,
+    SchemaId,
+    SearchQuery,
+    Subject,
+    SubjectFilter,
+    SubjectPrefix,
+)
 from schematizer.confluent.responses import SchemaResponse
 from schematizer.model.registry_tables import GLOBAL
 
@@ -17,7 +27,6 @@ if TYPE_CHECKING:
 
 Flag = Annotated[bool, Query()]
 MaxIdFlag = Annotated[bool, Query(alias="fetchMaxId")]
-PrefixText = Annotated[str, Query(alias="subjectPrefix")]
 LatestFlag = Annotated[bool, Query(alias="latestOnly")]
 GlobalFlag = Annotated[bool, Query(alias="defaultToGlobal")]
 
@@ -55,6 +64,27 @@ def contexts() -> list[str]:
     return ["."]
 
 
+@root_routes.get("/contexts/{context:path}")
+@root_routes.post("/contexts/{context:path}")
+@root_routes.put("/contexts/{context:path}")
+@root_routes.delete("/contexts/{context:path}")
+def in_context(context: str) -> None:
+    """Refused: a path in any other context. A path in the default one is read as the path without it."""
+    raise errors.other_context(context.partition("/")[0])
+
+
+@root_routes.get("/v1/metadata/id")
+def cluster_id() -> dict[str, Any]:
+    """The name of this kind of registry, as Confluent's answers with the id of its cluster."""
+    return {"id": "", "scope": {"path": [], "clusters": {"schema-registry-cluster": "cassandra-schematizer"}}}
+
+
+@root_routes.get("/v1/metadata/version")
+def server_version() -> dict[str, str]:
+    """The version of this program."""
+    return {"version": VERSION, "commitId": ""}
+
+
 @root_routes.get("/schemas/types")
 def types() -> list[str]:
     """The only schema type, AVRO."""
@@ -66,7 +96,7 @@ def search_schemas(  # noqa: PLR0913 - the query's parameters
     store: StoreDep,
     sees: SeesDep,
     page: SearchQuery,
-    prefix: PrefixText = "",
+    prefix: SubjectPrefix = "",
     *,
     deleted: Flag = False,
     latest: LatestFlag = False,
@@ -99,7 +129,7 @@ def versions_of_id(  # noqa: PLR0913 - the query's parameters
     sees: SeesDep,
     schema_id: SchemaId,
     page: PageQuery,
-    subject: str | None = None,
+    subject: SubjectFilter = None,
     *,
     deleted: Flag = False,
 ) -> list[dict[str, Any]]:
@@ -118,7 +148,7 @@ def subjects_of_id(  # noqa: PLR0913 - the query's parameters
     sees: SeesDep,
     schema_id: SchemaId,
     page: PageQuery,
-    subject: str | None = None,
+    subject: SubjectFilter = None,
     *,
     deleted: Flag = False,
 ) -> list[str]:
@@ -223,7 +253,7 @@ def delete_mode(store: StoreDep, subject: Subject) -> dict[str, str]:
 
 @subject_list_routes.get("/subjects")
 def subjects(
-    store: StoreDep, sees: SeesDep, deleted: DeletedQuery, page: PageQuery, prefix: PrefixText = ""
+    store: StoreDep, sees: SeesDep, deleted: DeletedQuery, page: PageQuery, prefix: SubjectPrefix = ""
 ) -> list[str]:
     """Subjects that the login may read."""
     found = store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else)

@@ -221,7 +221,9 @@ class Store:
             elif number is LATEST:
                 earlier = _found(connection, subject, deleted=False, last=1)
             else:
-                earlier = [_version(connection, subject, number, deleted=False)]
+                earlier = _found(connection, subject, versions.c.version == number, deleted=False)
+                if not earlier:
+                    raise errors.version_not_found(number)
             return conflicts(level, schema, _parsed(earlier))
 
         return self._database.read(transaction)
