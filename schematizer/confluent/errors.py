@@ -88,9 +88,7 @@ def invalid_level(level: object) -> RegistryError:
 
 
 def invalid_mode(mode: object) -> RegistryError:
-    return RegistryError(
-        42204, f"Invalid mode {mode!r}. Valid values are READWRITE and READONLY; IMPORT is not supported"
-    )
+    return RegistryError(42204, f"Invalid mode {mode!r}. Valid values are READWRITE, READONLY and IMPORT")
 
 
 def operation_not_permitted(message: str) -> RegistryError:

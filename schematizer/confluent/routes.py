@@ -23,6 +23,7 @@ from schematizer.confluent.responses import SchemaResponse
 from schematizer.model.registry_tables import GLOBAL
 
 if TYPE_CHECKING:
+    from schematizer.confluent.levels_and_modes import Config
     from schematizer.confluent.store import Registered, Store
 
 Flag = Annotated[bool, Query()]
@@ -178,56 +179,56 @@ def with_versions(store: StoreDep, subject: Subject, body: Body, *, verbose: Fla
 
 
 @config_routes.get("")
-def global_level(store: StoreDep) -> dict[str, str]:
+def global_level(store: StoreDep) -> dict[str, Any]:
     """The compatibility level of subjects without one of their own."""
-    return {"compatibilityLevel": store.level(GLOBAL, or_global=True).name}
+    return _config_as_json(store.config(GLOBAL, or_global=True), "compatibilityLevel")
 
 
 @config_routes.put("")
-def set_global_level(store: StoreDep, body: Body) -> dict[str, str]:
-    """Sets that level."""
-    level = requests.level(body)
-    store.set_level(GLOBAL, level)
-    return {"compatibility": level.name}
+def set_global_level(store: StoreDep, body: Body) -> dict[str, Any]:
+    """Sets that level, and `normalize`, which is kept: schemas are always normalised."""
+    config = requests.config(body)
+    store.set_config(GLOBAL, config)
+    return _config_as_json(config, "compatibility")
 
 
 @config_routes.delete("")
-def delete_global_level(store: StoreDep) -> dict[str, str]:
+def delete_global_level(store: StoreDep) -> dict[str, Any]:
     """Resets it to BACKWARD, and answers with the one before."""
-    return {"compatibilityLevel": store.delete_level(GLOBAL).name}
+    return _config_as_json(store.delete_config(GLOBAL), "compatibilityLevel")
 
 
 @config_routes.get("/{subject:path}")
-def level_of(store: StoreDep, subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, str]:
+def level_of(store: StoreDep, subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, Any]:
     """The subject's level."""
-    return {"compatibilityLevel": store.level(subject, or_global=or_global).name}
+    return _config_as_json(store.config(subject, or_global=or_global), "compatibilityLevel")
 
 
 @config_routes.put("/{subject:path}")
-def set_level(store: StoreDep, subject: Subject, body: Body) -> dict[str, str]:
-    """Sets the subject's level."""
-    level = requests.level(body)
-    store.set_level(subject, level)
-    return {"compatibility": level.name}
+def set_level(store: StoreDep, subject: Subject, body: Body) -> dict[str, Any]:
+    """Sets the subject's level, and `normalize`."""
+    config = requests.config(body)
+    store.set_config(subject, config)
+    return _config_as_json(config, "compatibility")
 
 
 @config_routes.delete("/{subject:path}")
-def delete_level(store: StoreDep, subject: Subject) -> dict[str, str]:
+def delete_level(store: StoreDep, subject: Subject) -> dict[str, Any]:
     """Removes the subject's level, and answers with it."""
-    return {"compatibilityLevel": store.delete_level(subject).name}
+    return _config_as_json(store.delete_config(subject), "compatibilityLevel")
 
 
 @mode_routes.get("")
 def global_mode(store: StoreDep) -> dict[str, str]:
-    """READWRITE or READONLY."""
+    """READWRITE, READONLY or IMPORT."""
     return {"mode": store.mode(GLOBAL, or_global=True)}
 
 
 @mode_routes.put("")
-def set_global_mode(store: StoreDep, body: Body) -> dict[str, str]:
-    """Sets the mode of subjects without one of their own."""
+def set_global_mode(store: StoreDep, body: Body, *, force: Flag = False) -> dict[str, str]:
+    """Sets the mode of subjects without one of their own. IMPORT needs an empty registry, or `force`."""
     mode = requests.mode(body)
-    store.set_mode(GLOBAL, mode)
+    store.set_mode(GLOBAL, mode, force=force)
     return {"mode": mode}
 
 
@@ -238,10 +239,10 @@ def mode_of(store: StoreDep, subject: Subject, *, or_global: GlobalFlag = False)
 
 
 @mode_routes.put("/{subject:path}")
-def set_mode(store: StoreDep, subject: Subject, body: Body) -> dict[str, str]:
-    """Sets the subject's mode."""
+def set_mode(store: StoreDep, subject: Subject, body: Body, *, force: Flag = False) -> dict[str, str]:
+    """Sets the subject's mode. IMPORT needs a subject without versions, or `force`."""
     mode = requests.mode(body)
-    store.set_mode(subject, mode)
+    store.set_mode(subject, mode, force=force)
     return {"mode": mode}
 
 
@@ -293,8 +294,8 @@ def numbers(store: StoreDep, subject: Subject, deleted: DeletedQuery, page: Page
 
 @version_routes.post("")
 def register(store: StoreDep, subject: Subject, body: Body) -> dict[str, Any]:
-    """Registers the schema, and answers with its id. Idempotent."""
-    registered = store.register(subject, requests.schema_text(body))
+    """Registers the schema, and answers with its id. In mode IMPORT the body gives `id` and `version`. Idempotent."""
+    registered = store.register(subject, *requests.sent_schema(body))
     return {"id": registered.schema_id, "version": registered.version, "guid": registered.guid}
 
 
@@ -323,3 +324,9 @@ def _as_json(registered: Registered) -> dict[str, Any]:
         "guid": registered.guid,
         "schema": registered.text,
     }
+
+
+def _config_as_json(config: Config, level: str) -> dict[str, Any]:
+    """The configuration, with the level under the name that the answer has for it."""
+    named = {level: config.level and config.level.name, "normalize": config.normalize}
+    return {name: value for name, value in named.items() if value is not None}

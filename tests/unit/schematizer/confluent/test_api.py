@@ -162,7 +162,11 @@ def test_lookup(registry: Registry, subject: str) -> None:
         ("PUT", "/config", {"compatibility": "SOME"}, 422, 42203),
         ("PUT", "/config/somebody", {}, 422, 42203),
         ("PUT", "/config/somebody", {"compatibility": "NONE", "compatibilityGroup": "x"}, 422, 422),
-        ("PUT", "/mode", {"mode": "IMPORT"}, 422, 42204),
+        ("PUT", "/mode", {"mode": "READONLY_OVERRIDE"}, 422, 42204),
+        ("PUT", "/mode", {"mode": "IMPORT"}, 422, 42205),
+        ("PUT", "/mode/somebody", {"mode": "IMPORT"}, 422, 42205),
+        ("POST", "/subjects/somebody/versions", {"schema": '"int"', "version": 7}, 422, 42205),
+        ("POST", "/subjects/somebody/versions", {"schema": '"int"', "id": 2**31}, 422, 422),
         ("POST", "/subjects//versions", {"schema": '"int"'}, 422, 42208),
         ("POST", f"/subjects/{'x' * 600}/versions", {"schema": '"int"'}, 422, 42208),
         ("POST", "/subjects/a%00b/versions", {"schema": '"int"'}, 422, 42208),
@@ -222,6 +226,17 @@ def test_levels(registry: Registry, subject: str) -> None:
     registry.register(subject, A)
     assert registry.register(subject, AC).status == 200
     assert registry.call("DELETE", path).body == {"compatibilityLevel": "NONE"}
+    assert registry.call("GET", path).body["error_code"] == 40408
+
+
+def test_normalize_is_kept(registry: Registry, subject: str) -> None:
+    """Schemas are always normalised here, so that it changes no answer."""
+    path = f"/config/{subject}"
+    assert registry.call("PUT", path, {"normalize": True}).body == {"normalize": True}
+    assert registry.call("GET", path).body == {"compatibilityLevel": "BACKWARD", "normalize": True}
+    both = {"compatibility": "NONE", "normalize": False}
+    assert registry.call("PUT", path, both).body == both
+    assert registry.call("DELETE", path).body == {"compatibilityLevel": "NONE", "normalize": False}
     assert registry.call("GET", path).body["error_code"] == 40408
 
 
