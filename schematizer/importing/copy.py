@@ -28,7 +28,7 @@ _AT_ONCE = 500
 
 
 def differences(database: Database, content: Content) -> Differences:
-    """What the database lacks of the other registry."""
+    """Return the differences between the other registry and the database."""
     return database.read_view(partial(compare, content=content))
 
 

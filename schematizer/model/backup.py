@@ -105,7 +105,7 @@ def _rows(connection: Connection, table: Table) -> Iterator[list[Any]]:
     booleans = {index for index, column in enumerate(table.columns) if column.type.python_type is bool}
     result = connection.execution_options(stream_results=True, yield_per=_AT_ONCE).execute(text(query))
     for row in result:
-        yield [bool(value) if index in booleans else value for index, value in enumerate(row)]
+        yield [bool(value) if index in booleans and value is not None else value for index, value in enumerate(row)]
 
 
 def _restore(connection: Connection, path: Path) -> int:
