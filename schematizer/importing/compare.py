@@ -1,4 +1,4 @@
-"""What another registry has and this one lacks, and where both have something different."""
+"""Compares another registry with this one: missing versions, other deletions and settings, and conflicts."""
 
 from __future__ import annotations
 

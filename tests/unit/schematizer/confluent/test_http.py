@@ -1,4 +1,4 @@
-"""What stands around the paths: HEAD, slashes, contexts, and the content types of requests and answers."""
+"""HTTP around the paths: HEAD, slashes, contexts, and the content types of requests and answers."""
 
 from __future__ import annotations
 
