@@ -83,6 +83,28 @@ def restore(settings: Settings, file: Path) -> None:
 
 
 @main.program_command(
+    "import",
+    flags=_DATABASE,
+    secrets_of=_SERVICE_SECRETS,
+    params=[
+        click.Argument(["url"]),
+        click.Option(["--dry-run"], is_flag=True, help="Only say what would be copied."),
+        click.Option(["--skip-unsupported"], is_flag=True, help="Copy the rest if something cannot be kept."),
+    ],
+)
+def import_registry(settings: Settings, url: str, *, dry_run: bool, skip_unsupported: bool) -> None:
+    """Copies the registry at URL, which has Confluent's API, with its ids, versions, deletions and settings.
+
+    The service may keep running on the database. Repeating it copies only the rest.
+
+    Example: cassandra-schematizer import https://old-registry.example:8081 --dry-run
+    """
+    from schematizer.commands import imports
+
+    imports.import_registry(settings, url, is_dry_run=dry_run, skips_unsupported=skip_unsupported)
+
+
+@main.program_command(
     "check",
     group=docs,
     flags=_SERVICE,

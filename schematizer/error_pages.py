@@ -31,6 +31,16 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""Restore into a new database, name it in `schematizer.database_url`, and start the registry on it. Restore
         a backup of another version with the version that wrote it. A newer registry can then migrate the database.""",
     ),
+    Code.IMPORT: Explanation(
+        "Import of another registry refused or incomplete",
+        meaning="""`cassandra-schematizer import` cannot copy the other registry as it is, or both differ afterwards. If
+        it is refused, nothing was written.""",
+        cause="""An id or a version has another schema in this registry; or the other registry has schemas that are not
+        Avro, references, metadata, rules, contexts or settings that this one does not keep; or it has changed while it
+        was copied. Each is named on its own line.""",
+        fix="""Import into a new database. Copy all but what cannot be kept with `--skip-unsupported`. Set the other
+        registry's mode to READONLY, and run the command again: it copies only what is missing.""",
+    ),
     Code.DOCUMENTATION: Explanation(
         "Documentation missing",
         meaning="""`cassandra-schematizer docs check` or `models check` found something undocumented. Exit status 1, for
@@ -88,6 +98,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.REGISTRY_REFUSED: (Scope.COMMAND,),
     Code.REGISTRY_DATABASE: (Scope.COMMAND, Scope.REQUEST, Scope.START),
     Code.BACKUP: (Scope.COMMAND,),
+    Code.IMPORT: (Scope.COMMAND,),
     Code.DOCUMENTATION: (Scope.COMMAND,),
     Code.CLIENTS_LATE: (Scope.NOTHING,),
     Code.REGISTRY_KEY: (Scope.COMMAND, Scope.START),

@@ -44,6 +44,7 @@ class Code(Enum):
     REGISTRY_OPEN = (37, 2)
     REGISTRY_CERTIFICATE = (38, 2)
     REGISTRY_ISSUER = (39, 3)
+    IMPORT = (140, 3)
     SEGMENT_CORRUPT = (40, 4)
     SEGMENT_UNSUPPORTED = (41, 4)
     POSITION_FILE = (42, 4)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from schematizer.avro_schemas.defaults import Defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Collection, Container
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
@@ -30,6 +30,8 @@ _TYPE_KEYS = {
     "array": ("items",),
     "map": ("values",),
 }
+_RESERVED = frozenset({"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"})
+"""Words that are no property of any type: Avro drops them from a type that does not have them."""
 _FIELD_KEYS = ("name", "type", "doc", "default", "order", "aliases")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TOO_DEEP = "it is nested too deeply"
@@ -157,7 +159,7 @@ class _Reader:
 
     def _typed(self, type_: str, node: dict[str, Any], namespace: str, where: str) -> Node:
         if type_ in PRIMITIVES:
-            extra = _extra(node, ("type",))
+            extra = _extra(node, _RESERVED)
             return {"type": type_, **extra} if extra else type_
         match type_:
             case "array":
@@ -168,7 +170,7 @@ class _Reader:
                 return self._named_type(type_, node, namespace, where)
             case _:
                 return self._reference(type_, namespace, where)
-        return {"type": type_, **inner, **_extra(node, ("type", *_TYPE_KEYS[type_]))}
+        return {"type": type_, **inner, **_extra(node, _RESERVED)}
 
     def _required(self, node: dict[str, Any], key: str, namespace: str, where: str) -> Node:
         if key not in node:
@@ -194,7 +196,7 @@ class _Reader:
                 result |= _enum(node, where)
             case _:
                 result["size"] = _size(node, where)
-        result |= _extra(node, ("type", *_TYPE_KEYS[type_]))
+        result |= _extra(node, _RESERVED.union(_TYPE_KEYS[type_]))
         return result
 
     def _fields(self, node: dict[str, Any], namespace: str, where: str) -> list[dict[str, Any]]:
@@ -326,7 +328,7 @@ def _size(node: dict[str, Any], where: str) -> int:
     return size
 
 
-def _extra(node: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+def _extra(node: dict[str, Any], known: Collection[str]) -> dict[str, Any]:
     """Further properties (logicalType, connect.name, …), in the order of their names."""
     return {key: node[key] for key in sorted(node.keys() - set(known))}
 

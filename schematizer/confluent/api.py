@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from schematizer.avro_schemas.parsing import InvalidSchemaError
 from schematizer.confluent import errors, parts, routes
 from schematizer.confluent.guard import Guard
+from schematizer.confluent.http import ConfluentHttp, check_accept, has_shape_of_route
 from schematizer.confluent.responses import RegistryResponse
 from schematizer.errors import CatalogueError
 from schematizer.model.database import reason_of
@@ -38,9 +39,10 @@ def confluent_application(
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        dependencies=[Depends(guard.check)],
+        dependencies=[Depends(guard.check), Depends(check_accept)],
     )
     parts.keep_parts(app, store, guard, count_database_error)
+    app.add_middleware(ConfluentHttp)
     for router in routes.ROUTERS:
         app.include_router(router)
     app.add_exception_handler(errors.RegistryError, _refused)
@@ -71,8 +73,10 @@ def _invalid_schema(_request: Request, error: Exception) -> RegistryResponse:
     return _answer(errors.invalid_schema(str(error)))
 
 
-def _http_error(_request: Request, error: Exception) -> RegistryResponse:
+def _http_error(request: Request, error: Exception) -> RegistryResponse:
     assert isinstance(error, HTTPException)
+    if error.status_code == 405 and not has_shape_of_route(request.scope):
+        return _answer(errors.not_found())
     return _answer(errors.RegistryError(error.status_code, f"HTTP {error.status_code} {error.detail}"))
 
 
@@ -80,7 +84,7 @@ def _invalid_request(_request: Request, error: Exception) -> RegistryResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["loc"][0] == "path":  # as JAX-RS answers
-        return _answer(errors.RegistryError(404, "HTTP 404 Not Found"))
+        return _answer(errors.not_found())
     return _answer(errors.unprocessable(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"))
 
 

@@ -18,6 +18,11 @@ class RegistryError(Exception):
         return int(str(self.error_code)[:3])
 
 
+def not_found() -> RegistryError:
+    """Return the error for a path that the API does not have."""
+    return RegistryError(404, "HTTP 404 Not Found")
+
+
 def subject_not_found(subject: str) -> RegistryError:
     return RegistryError(40401, f"Subject '{subject}' not found.")
 
@@ -83,9 +88,7 @@ def invalid_level(level: object) -> RegistryError:
 
 
 def invalid_mode(mode: object) -> RegistryError:
-    return RegistryError(
-        42204, f"Invalid mode {mode!r}. Valid values are READWRITE and READONLY; IMPORT is not supported"
-    )
+    return RegistryError(42204, f"Invalid mode {mode!r}. Valid values are READWRITE, READONLY and IMPORT")
 
 
 def operation_not_permitted(message: str) -> RegistryError:
@@ -94,6 +97,12 @@ def operation_not_permitted(message: str) -> RegistryError:
 
 def invalid_subject(subject: str) -> RegistryError:
     return RegistryError(42208, f"The specified subject '{subject}' is not a valid subject name")
+
+
+def other_context(context: str) -> RegistryError:
+    return RegistryError(
+        422, f"The context {context} is not supported; this registry has the default context, '.', alone."
+    )
 
 
 def unprocessable(message: str) -> RegistryError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations
 
 from schematizer.access import Access, Actor, Role
+from schematizer.confluent.contexts import without_default
 from schematizer.confluent.errors import RegistryError
 from schematizer.topic_names import parse_subject, parse_topic
 
@@ -47,6 +48,12 @@ _ID_DIGITS = re.compile(r"[0-9]{1,10}")
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/"): Rule(Role.READER, Scope.ANY),
     ("GET", "/contexts"): Rule(Role.READER, Scope.ANY),
+    ("GET", "/contexts/{context:path}"): Rule(Role.READER, Scope.ANY),
+    ("POST", "/contexts/{context:path}"): Rule(Role.READER, Scope.ANY),
+    ("PUT", "/contexts/{context:path}"): Rule(Role.READER, Scope.ANY),
+    ("DELETE", "/contexts/{context:path}"): Rule(Role.READER, Scope.ANY),
+    ("GET", "/v1/metadata/id"): Rule(Role.READER, Scope.ANY),
+    ("GET", "/v1/metadata/version"): Rule(Role.READER, Scope.ANY),
     ("GET", "/schemas/types"): Rule(Role.READER, Scope.ANY),
     ("GET", "/schemas"): Rule(Role.READER, Scope.ANY),
     ("GET", _ID): Rule(Role.READER, Scope.SCHEMA),
@@ -112,12 +119,11 @@ class Guard:
 
     def namespace_of(self, subject: str) -> str | None:
         """None for a subject that names no topic: only those have it who may do the same in all namespaces."""
-        found = parse_subject(subject)
+        found = parse_subject(without_default(subject))
         return parse_topic(found[0], self._pii_prefix).namespace if found else None
 
     def _rule_of(self, request: Request) -> Rule:
-        method = "GET" if request.method == "HEAD" else request.method
-        rule = RULES.get((method, request.scope["route"].path), _UNKNOWN)
+        rule = RULES.get((request.method, request.scope["route"].path), _UNKNOWN)
         if rule.role is Role.WRITER and request.query_params.get("permanent", "").lower() not in ("", "false", "0"):
             return Rule(Role.ADMIN, rule.scope)
         return rule

@@ -11,14 +11,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from schematizer.avro_schemas.compatibility import Level
 from schematizer.confluent import errors
-from schematizer.confluent.store import MODES
+from schematizer.confluent.contexts import plain_prefix, plain_subject
+from schematizer.confluent.http import check_content_type, has_shape_of_route
+from schematizer.confluent.levels_and_modes import MODES, Config
+from schematizer.confluent.store import Given
 from schematizer.model.registry_tables import SUBJECT_LENGTH
 from schematizer.numbers import LARGEST_INT, LARGEST_LONG
 
-_IMPORTED = (None, -1, 0)
+_RESERVED = ("__GLOBAL", "__EMPTY")
+"""Confluent's registry keeps these names for itself."""
+_NOT_CHOSEN = (None, -1, 0)
+"""The id and the version of a request that chooses none."""
 SEARCH_LIMIT = 1000
 """Versions in one answer with all their schemas, as in Confluent's registry."""
-"""The id and the version that a request for a new schema may name."""
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -39,9 +44,9 @@ class SchemaRequest(BaseModel):
     metadata: dict[str, Any] | None = None
     # Confluent's rules; only none are taken.
     rule_set: Annotated[dict[str, Any] | None, Field(alias="ruleSet")] = None
-    # An id that the client chooses; only none is taken.
+    # The id of the schema, for a subject in mode IMPORT.
     id: int | None = None
-    # A version that the client chooses; only none is taken.
+    # The number of the version, together with an id.
     version: int | None = None
 
 
@@ -54,6 +59,8 @@ class ConfigRequest(BaseModel):
     compatibility: str | None = None
     # The same, by its older name.
     compatibility_level: Annotated[str | None, Field(alias="compatibilityLevel")] = None
+    # Whether schemas are normalised before they are compared. Here they always are.
+    normalize: bool | None = None
 
 
 class ModeRequest(BaseModel):
@@ -70,17 +77,20 @@ def _known(schema_id: int) -> int:
 
 
 async def _body(request: Request) -> Any:  # noqa: ANN401 - JSON
-    """The body whatever its content type is, as clients send several."""
+    check_content_type(request)
     try:
         return json.loads(await request.body() or b"{}")
     except (ValueError, RecursionError) as error:
         raise errors.RegistryError(400, f"The body is not JSON: {error}") from error
 
 
-def _subject(subject: str) -> str:
-    if not subject or len(subject) > SUBJECT_LENGTH or not subject.isprintable():
+async def _subject(request: Request, subject: str) -> str:
+    if not has_shape_of_route(request.scope):
+        raise errors.not_found()
+    name = plain_subject(subject)
+    if not name.strip() or len(name) > SUBJECT_LENGTH or not name.isprintable() or name in _RESERVED:
         raise errors.invalid_subject(subject)
-    return subject
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,35 +142,54 @@ Body = Annotated[Any, Depends(_body)]
 SchemaId = Annotated[int, AfterValidator(_known)]
 """An id in a path: one that no schema can have is not found."""
 Subject = Annotated[str, Depends(_subject)]
+SubjectPrefix = Annotated[str, Query(alias="subjectPrefix"), AfterValidator(plain_prefix)]
+SubjectFilter = Annotated[str | None, AfterValidator(lambda subject: subject and plain_subject(subject))]
+"""A subject in a query: the list is narrowed to it."""
 
 
 def schema_text(body: object) -> str:
     """The Avro schema of a request, as text. Unsupported parts are errors; they are never dropped."""
+    return _text(_read(SchemaRequest, body))
+
+
+def sent_schema(body: object) -> tuple[str, Given | None]:
+    """The schema of a registration, and the id and version that the client chooses."""
     request = _read(SchemaRequest, body)
+    version = None if request.version in _NOT_CHOSEN else request.version
+    if request.id in _NOT_CHOSEN:
+        if version is not None:
+            raise errors.operation_not_permitted("A version is given without the id of its schema")
+        return _text(request), None
+    if not 0 < (request.id or 0) <= LARGEST_INT or not 0 < (version or 1) <= LARGEST_INT:
+        raise errors.unprocessable(f"An id and a version lie between 1 and {LARGEST_INT}.")
+    return _text(request), Given(request.id or 0, version)
+
+
+def _text(request: SchemaRequest) -> str:
     if request.schema_type not in (None, "", "AVRO"):
         raise errors.unprocessable(f"The schema type {request.schema_type} is not supported; this registry keeps AVRO.")
     if request.references:
         raise errors.unprocessable("Schema references are not supported; write the referenced types into the schema.")
     if request.metadata or request.rule_set:
         raise errors.unprocessable("Metadata and rule sets are not supported.")
-    if request.id not in _IMPORTED or request.version not in _IMPORTED:
-        raise errors.operation_not_permitted("An id or a version is given, but this registry has no mode IMPORT")
     if not request.schema_text:
         raise errors.invalid_schema("it is empty")
     return request.schema_text
 
 
-def level(body: object) -> Level:
-    """The compatibility level of a request."""
+def config(body: object) -> Config:
+    """The configuration of a request."""
     request = _read(ConfigRequest, body)
     further = [key for key, value in (request.model_extra or {}).items() if value]
     if further:
         raise errors.unprocessable(f"Not supported in a configuration: {', '.join(further)}.")
-    name = request.compatibility or request.compatibility_level or ""
+    name = request.compatibility or request.compatibility_level
+    if name is None and request.normalize is not None:
+        return Config(None, request.normalize)
     try:
-        return Level[name.upper()]
+        return Config(Level[(name or "").upper()], request.normalize)
     except KeyError:
-        raise errors.invalid_level(name) from None
+        raise errors.invalid_level(name or "") from None
 
 
 def mode(body: object) -> str:

@@ -6,18 +6,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from schematizer.confluent import requests
+from cdc_common.messages.envelope import VERSION
+from schematizer.confluent import errors, requests
 from schematizer.confluent.parts import SeesDep, StoreDep  # noqa: TC001 - FastAPI reads annotations
-from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, SchemaId, SearchQuery, Subject  # noqa: TC001 - FastAPI reads annotations
+from schematizer.confluent.requests import (  # noqa: TC001 - FastAPI reads annotations
+    Body,
+    DeletedQuery,
+    PageQuery,
+    SchemaId,
+    SearchQuery,
+    Subject,
+    SubjectFilter,
+    SubjectPrefix,
+)
 from schematizer.confluent.responses import SchemaResponse
 from schematizer.model.registry_tables import GLOBAL
 
 if TYPE_CHECKING:
+    from schematizer.confluent.levels_and_modes import Config
     from schematizer.confluent.store import Registered, Store
 
 Flag = Annotated[bool, Query()]
 MaxIdFlag = Annotated[bool, Query(alias="fetchMaxId")]
-PrefixText = Annotated[str, Query(alias="subjectPrefix")]
 LatestFlag = Annotated[bool, Query(alias="latestOnly")]
 GlobalFlag = Annotated[bool, Query(alias="defaultToGlobal")]
 
@@ -55,6 +65,27 @@ def contexts() -> list[str]:
     return ["."]
 
 
+@root_routes.get("/contexts/{context:path}")
+@root_routes.post("/contexts/{context:path}")
+@root_routes.put("/contexts/{context:path}")
+@root_routes.delete("/contexts/{context:path}")
+def in_context(context: str) -> None:
+    """Refused: a path in any other context. A path in the default one is read as the path without it."""
+    raise errors.other_context(context.partition("/")[0])
+
+
+@root_routes.get("/v1/metadata/id")
+def cluster_id() -> dict[str, Any]:
+    """The name of this kind of registry, as Confluent's answers with the id of its cluster."""
+    return {"id": "", "scope": {"path": [], "clusters": {"schema-registry-cluster": "cassandra-schematizer"}}}
+
+
+@root_routes.get("/v1/metadata/version")
+def server_version() -> dict[str, str]:
+    """The version of this program."""
+    return {"version": VERSION, "commitId": ""}
+
+
 @root_routes.get("/schemas/types")
 def types() -> list[str]:
     """The only schema type, AVRO."""
@@ -66,7 +97,7 @@ def search_schemas(  # noqa: PLR0913 - the query's parameters
     store: StoreDep,
     sees: SeesDep,
     page: SearchQuery,
-    prefix: PrefixText = "",
+    prefix: SubjectPrefix = "",
     *,
     deleted: Flag = False,
     latest: LatestFlag = False,
@@ -99,7 +130,7 @@ def versions_of_id(  # noqa: PLR0913 - the query's parameters
     sees: SeesDep,
     schema_id: SchemaId,
     page: PageQuery,
-    subject: str | None = None,
+    subject: SubjectFilter = None,
     *,
     deleted: Flag = False,
 ) -> list[dict[str, Any]]:
@@ -118,7 +149,7 @@ def subjects_of_id(  # noqa: PLR0913 - the query's parameters
     sees: SeesDep,
     schema_id: SchemaId,
     page: PageQuery,
-    subject: str | None = None,
+    subject: SubjectFilter = None,
     *,
     deleted: Flag = False,
 ) -> list[str]:
@@ -148,56 +179,56 @@ def with_versions(store: StoreDep, subject: Subject, body: Body, *, verbose: Fla
 
 
 @config_routes.get("")
-def global_level(store: StoreDep) -> dict[str, str]:
+def global_level(store: StoreDep) -> dict[str, Any]:
     """The compatibility level of subjects without one of their own."""
-    return {"compatibilityLevel": store.level(GLOBAL, or_global=True).name}
+    return _config_as_json(store.config(GLOBAL, or_global=True), "compatibilityLevel")
 
 
 @config_routes.put("")
-def set_global_level(store: StoreDep, body: Body) -> dict[str, str]:
-    """Sets that level."""
-    level = requests.level(body)
-    store.set_level(GLOBAL, level)
-    return {"compatibility": level.name}
+def set_global_level(store: StoreDep, body: Body) -> dict[str, Any]:
+    """Sets that level, and `normalize`, which is kept: schemas are always normalised."""
+    config = requests.config(body)
+    store.set_config(GLOBAL, config)
+    return _config_as_json(config, "compatibility")
 
 
 @config_routes.delete("")
-def delete_global_level(store: StoreDep) -> dict[str, str]:
+def delete_global_level(store: StoreDep) -> dict[str, Any]:
     """Resets it to BACKWARD, and answers with the one before."""
-    return {"compatibilityLevel": store.delete_level(GLOBAL).name}
+    return _config_as_json(store.delete_config(GLOBAL), "compatibilityLevel")
 
 
 @config_routes.get("/{subject:path}")
-def level_of(store: StoreDep, subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, str]:
+def level_of(store: StoreDep, subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, Any]:
     """The subject's level."""
-    return {"compatibilityLevel": store.level(subject, or_global=or_global).name}
+    return _config_as_json(store.config(subject, or_global=or_global), "compatibilityLevel")
 
 
 @config_routes.put("/{subject:path}")
-def set_level(store: StoreDep, subject: Subject, body: Body) -> dict[str, str]:
-    """Sets the subject's level."""
-    level = requests.level(body)
-    store.set_level(subject, level)
-    return {"compatibility": level.name}
+def set_level(store: StoreDep, subject: Subject, body: Body) -> dict[str, Any]:
+    """Sets the subject's level, and `normalize`."""
+    config = requests.config(body)
+    store.set_config(subject, config)
+    return _config_as_json(config, "compatibility")
 
 
 @config_routes.delete("/{subject:path}")
-def delete_level(store: StoreDep, subject: Subject) -> dict[str, str]:
+def delete_level(store: StoreDep, subject: Subject) -> dict[str, Any]:
     """Removes the subject's level, and answers with it."""
-    return {"compatibilityLevel": store.delete_level(subject).name}
+    return _config_as_json(store.delete_config(subject), "compatibilityLevel")
 
 
 @mode_routes.get("")
 def global_mode(store: StoreDep) -> dict[str, str]:
-    """READWRITE or READONLY."""
+    """READWRITE, READONLY or IMPORT."""
     return {"mode": store.mode(GLOBAL, or_global=True)}
 
 
 @mode_routes.put("")
-def set_global_mode(store: StoreDep, body: Body) -> dict[str, str]:
-    """Sets the mode of subjects without one of their own."""
+def set_global_mode(store: StoreDep, body: Body, *, force: Flag = False) -> dict[str, str]:
+    """Sets the mode of subjects without one of their own. IMPORT needs an empty registry, or `force`."""
     mode = requests.mode(body)
-    store.set_mode(GLOBAL, mode)
+    store.set_mode(GLOBAL, mode, force=force)
     return {"mode": mode}
 
 
@@ -208,10 +239,10 @@ def mode_of(store: StoreDep, subject: Subject, *, or_global: GlobalFlag = False)
 
 
 @mode_routes.put("/{subject:path}")
-def set_mode(store: StoreDep, subject: Subject, body: Body) -> dict[str, str]:
-    """Sets the subject's mode."""
+def set_mode(store: StoreDep, subject: Subject, body: Body, *, force: Flag = False) -> dict[str, str]:
+    """Sets the subject's mode. IMPORT needs a subject without versions, or `force`."""
     mode = requests.mode(body)
-    store.set_mode(subject, mode)
+    store.set_mode(subject, mode, force=force)
     return {"mode": mode}
 
 
@@ -223,7 +254,7 @@ def delete_mode(store: StoreDep, subject: Subject) -> dict[str, str]:
 
 @subject_list_routes.get("/subjects")
 def subjects(
-    store: StoreDep, sees: SeesDep, deleted: DeletedQuery, page: PageQuery, prefix: PrefixText = ""
+    store: StoreDep, sees: SeesDep, deleted: DeletedQuery, page: PageQuery, prefix: SubjectPrefix = ""
 ) -> list[str]:
     """Subjects that the login may read."""
     found = store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else)
@@ -263,8 +294,8 @@ def numbers(store: StoreDep, subject: Subject, deleted: DeletedQuery, page: Page
 
 @version_routes.post("")
 def register(store: StoreDep, subject: Subject, body: Body) -> dict[str, Any]:
-    """Registers the schema, and answers with its id. Idempotent."""
-    registered = store.register(subject, requests.schema_text(body))
+    """Registers the schema, and answers with its id. In mode IMPORT the body gives `id` and `version`. Idempotent."""
+    registered = store.register(subject, *requests.sent_schema(body))
     return {"id": registered.schema_id, "version": registered.version, "guid": registered.guid}
 
 
@@ -293,3 +324,9 @@ def _as_json(registered: Registered) -> dict[str, Any]:
         "guid": registered.guid,
         "schema": registered.text,
     }
+
+
+def _config_as_json(config: Config, level: str) -> dict[str, Any]:
+    """The configuration, with the level under the name that the answer has for it."""
+    named = {level: config.level and config.level.name, "normalize": config.normalize}
+    return {name: value for name, value in named.items() if value is not None}

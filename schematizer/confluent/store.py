@@ -12,8 +12,10 @@ from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.compatibility import Level, conflicts
 from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
 from schematizer.confluent import errors
+from schematizer.confluent.levels_and_modes import LevelsAndModes, level_in, level_of
 from schematizer.model import registry_queries
-from schematizer.model.registry_tables import GLOBAL, schemas, subject_settings, versions
+from schematizer.model.given_ids import OtherSchemaError, add_schema, follow_ids
+from schematizer.model.registry_tables import schemas, subject_settings, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from schematizer.model.database import Database
     from schematizer.registration.register_version import Version
 
-DEFAULT_LEVEL = Level.BACKWARD
-MODES = (registry_queries.READ_WRITE, registry_queries.READ_ONLY)
 MAX_VERSION = 2**31 - 1
 LATEST = None
 """The version number of `latest`."""
@@ -44,6 +44,10 @@ class Registered:
     digest: str
 
     @property
+    def given(self) -> Given:
+        return Given(self.schema_id, self.version)
+
+    @property
     def guid(self) -> str:
         return guid_of(self.digest)
 
@@ -58,6 +62,15 @@ def read_schema(text: str) -> AvroSchema:
         return parse(text)
     except InvalidSchemaError as error:
         raise errors.invalid_schema(str(error)) from error
+
+
+class Given(NamedTuple):
+    """The choice of a client in the mode IMPORT."""
+
+    # The id of the schema.
+    schema_id: int
+    # The number of the version; None for the next one.
+    version: int | None = None
 
 
 class Counts(NamedTuple):
@@ -77,28 +90,35 @@ class Observer(Protocol):
     def register(self, connection: Connection, subject: str, text: str) -> Version:
         """Make the schema a version of the subject, here and in the catalogue."""
 
+    def add_registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None:
+        """Add a version to the catalogue that is in the registry's tables."""
+
     def deleted(self, connection: Connection, subject: str) -> None: ...
 
     def used(self, subject: str | None, schema_id: int) -> None:
         """Note that a client asked for a schema by its id, or registered one again. Called outside of a transaction."""
 
 
-class Store:
+class Store(LevelsAndModes):
     """The registry's operations, each in one transaction; RegistryError or InvalidSchemaError if it is refused."""
 
     def __init__(self, database: Database, observer: Observer) -> None:
-        self._database = database
+        super().__init__(database)
         self._observer = observer
 
-    def register(self, subject: str, text: str) -> Registered:
-        """The version with the schema, or a new version if there is none and the subject's level allows it."""
+    def register(self, subject: str, text: str, given: Given | None = None) -> Registered:
+        """The version with the schema, or a new version if there is none and the subject's level allows it. `given`: of
+        a subject in mode IMPORT.
+        """
         schema = read_schema(text)
         digest = registry_queries.digest_of(schema.canonical)
         known = self._database.read(lambda connection: _find(connection, subject, digest, deleted=False))
-        if known is None:
+        if known is not None and (given is None or given in (known.given, known.given._replace(version=None))):
+            self._observer.used(subject, known.schema_id)
+            return known
+        if given is None:
             return self._database.write(lambda connection: self._register(connection, subject, schema, digest))
-        self._observer.used(subject, known.schema_id)
-        return known
+        return self._database.write(lambda connection: self._import(connection, subject, schema, given))
 
     def _register(self, connection: Connection, subject: str, schema: AvroSchema, digest: str) -> Registered:
         known = _find(connection, subject, digest, deleted=False)
@@ -107,6 +127,22 @@ class Store:
         _require_registrable(connection, subject, schema)
         added = self._observer.register(connection, subject, schema.canonical)
         return Registered(subject, added.number, added.schema_id, schema.canonical, digest)
+
+    def _import(self, connection: Connection, subject: str, schema: AvroSchema, given: Given) -> Registered:
+        if registry_queries.settings_of(connection, subject).mode != registry_queries.IMPORT:
+            raise errors.operation_not_permitted(f"Subject {subject} is not in import mode")
+        elements.check_number(schema.canonical)
+        try:
+            add_schema(connection, given.schema_id, schema.canonical)
+        except OtherSchemaError:
+            message = f"Overwrite new schema with id {given.schema_id} is not permitted."
+            raise errors.operation_not_permitted(message) from None
+        follow_ids(connection)
+        number = given.version or registry_queries.last_version(connection, subject) + 1
+        if not _has_version(connection, subject, number, given.schema_id):
+            registry_queries.add_version(connection, subject, number, given.schema_id)
+        self._observer.add_registered(connection, subject, given.schema_id, schema.canonical)
+        return _version(connection, subject, number, deleted=False)
 
     def lookup(self, subject: str, text: str, *, deleted: bool) -> Registered:
         digest = registry_queries.digest_of(read_schema(text).canonical)
@@ -215,13 +251,15 @@ class Store:
         number = None if version is None else version_number(version)
 
         def transaction(connection: Connection) -> list[str]:
-            level = _level(connection, subject)
+            level = level_of(connection, subject)
             if version is None:
                 earlier = _compared(connection, subject, level)
             elif number is LATEST:
                 earlier = _found(connection, subject, deleted=False, last=1)
             else:
-                earlier = [_version(connection, subject, number, deleted=False)]
+                earlier = _found(connection, subject, versions.c.version == number, deleted=False)
+                if not earlier:
+                    raise errors.version_not_found(number)
             return conflicts(level, schema, _parsed(earlier))
 
         return self._database.read(transaction)
@@ -268,56 +306,6 @@ class Store:
 
         return self._database.write(transaction)
 
-    def level(self, subject: str, *, or_global: bool) -> Level:
-        """The level set for the subject (GLOBAL: for all others)."""
-
-        def transaction(connection: Connection) -> Level:
-            own = registry_queries.setting(connection, subject, "compatibility")
-            if own is None and subject != GLOBAL and not or_global:
-                raise errors.no_compatibility_of_subject(subject)
-            return _level(connection, subject)
-
-        return self._database.read(transaction)
-
-    def set_level(self, subject: str, level: Level) -> None:
-        self._database.write(
-            lambda connection: registry_queries.change(connection, subject, "compatibility", level.name)
-        )
-
-    def delete_level(self, subject: str) -> Level:
-        """Reset to the global level, or the global level to the default. Returns the previous level."""
-
-        def transaction(connection: Connection) -> Level:
-            own = registry_queries.setting(connection, subject, "compatibility")
-            if own is None and subject != GLOBAL:
-                raise errors.subject_not_found(subject)
-            registry_queries.change(connection, subject, "compatibility", None)
-            return DEFAULT_LEVEL if own is None else Level[own]
-
-        return self._database.write(transaction)
-
-    def mode(self, subject: str, *, or_global: bool) -> str:
-        def transaction(connection: Connection) -> str:
-            own = registry_queries.setting(connection, subject, "mode")
-            if own is None and subject != GLOBAL and not or_global:
-                raise errors.no_mode_of_subject(subject)
-            return registry_queries.settings_of(connection, subject).mode or registry_queries.READ_WRITE
-
-        return self._database.read(transaction)
-
-    def set_mode(self, subject: str, mode: str) -> None:
-        self._database.write(lambda connection: registry_queries.change(connection, subject, "mode", mode))
-
-    def delete_mode(self, subject: str) -> str:
-        def transaction(connection: Connection) -> str:
-            own = registry_queries.setting(connection, subject, "mode")
-            if own is None and subject != GLOBAL:
-                raise errors.subject_not_found(subject)
-            registry_queries.change(connection, subject, "mode", None)
-            return own or registry_queries.READ_WRITE
-
-        return self._database.write(transaction)
-
 
 def version_number(text: str) -> int | None:
     if text in ("latest", "-1"):
@@ -346,7 +334,7 @@ def _found(
 
 
 def _find(connection: Connection, subject: str, digest: str, *, deleted: bool) -> Registered | None:
-    found = _found(connection, subject, schemas.c.digest == digest, deleted=deleted)
+    found = _found(connection, subject, registry_queries.has_digest(digest), deleted=deleted)
     return found[-1] if found else None
 
 
@@ -371,10 +359,24 @@ def _version(connection: Connection, subject: str, number: int | None, *, delete
     return match
 
 
+def _has_version(connection: Connection, subject: str, number: int, schema_id: int) -> bool:
+    """Whether the version is there with this schema, deleted or not; then it is not deleted any more. RegistryError if
+    it has another schema.
+    """
+    this = and_(versions.c.subject == subject, versions.c.version == number)
+    known = connection.execute(select(versions.c.schema_id).where(this)).scalar()
+    if known not in (None, schema_id):
+        raise errors.operation_not_permitted(f"Version {number} of subject {subject} has the schema {known}")
+    connection.execute(update(versions).where(this).values(deleted=False))
+    return known is not None
+
+
 def _require_registrable(connection: Connection, subject: str, schema: AvroSchema) -> None:
     """RegistryError if the subject is read-only, or its level does not allow the schema."""
     settings = _require_writable(connection, subject)
-    level = _level_in(settings)
+    if settings.mode == registry_queries.IMPORT:
+        raise errors.operation_not_permitted(f"Subject {subject} is not in read-write mode")
+    level = level_in(settings)
     messages = conflicts(level, schema, _parsed(_compared(connection, subject, level)))
     if messages:
         raise errors.incompatible(subject, [*messages, f"level: {level.name}"])
@@ -397,11 +399,3 @@ def _require_writable(connection: Connection, subject: str) -> registry_queries.
     if settings.is_read_only:
         raise errors.operation_not_permitted(f"Subject {subject} is in read-only mode")
     return settings
-
-
-def _level(connection: Connection, subject: str) -> Level:
-    return _level_in(registry_queries.settings_of(connection, subject))
-
-
-def _level_in(settings: registry_queries.Settings) -> Level:
-    return Level[settings.compatibility] if settings.compatibility else DEFAULT_LEVEL

@@ -9,10 +9,11 @@ import os
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Integer, Table, func, select, text
+from sqlalchemy import Connection, Table, func, select, text
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.durable import sync_folder
+from schematizer.model.given_ids import follow_ids
 from schematizer.model.migrating import revision
 from schematizer.model.registry_tables import subject_settings
 from schematizer.model.tables import metadata
@@ -104,7 +105,7 @@ def _rows(connection: Connection, table: Table) -> Iterator[list[Any]]:
     booleans = {index for index, column in enumerate(table.columns) if column.type.python_type is bool}
     result = connection.execution_options(stream_results=True, yield_per=_AT_ONCE).execute(text(query))
     for row in result:
-        yield [bool(value) if index in booleans else value for index, value in enumerate(row)]
+        yield [bool(value) if index in booleans and value is not None else value for index, value in enumerate(row)]
 
 
 def _restore(connection: Connection, path: Path) -> int:
@@ -141,8 +142,8 @@ def _restore(connection: Connection, path: Path) -> int:
         count += 1
     if pending:
         _insert(connection, tables[current], pending)
-    if connection.dialect.name == "postgresql":
-        _set_sequences(connection)
+    for table in metadata.sorted_tables:
+        follow_ids(connection, table)
     return count
 
 
@@ -155,17 +156,6 @@ def _insert(connection: Connection, table: Table, rows: list[list[Any]]) -> None
         f"VALUES ({', '.join(f':{name}' for name in names)})"
     )
     connection.execute(plain, [dict(zip(names, row, strict=True)) for row in rows])
-
-
-def _set_sequences(connection: Connection) -> None:
-    """PostgreSQL does not count the ids that were given."""
-    for table in metadata.sorted_tables:
-        key = list(table.primary_key.columns)
-        if len(key) == 1 and isinstance(key[0].type, Integer):
-            highest = connection.execute(select(func.max(key[0]))).scalar()
-            if highest is not None:
-                sequence = func.pg_get_serial_sequence(table.name, key[0].name)
-                connection.execute(select(func.setval(sequence, highest)))
 
 
 def _checked_header(path: Path, content: object) -> dict[str, Any]:

@@ -16,10 +16,13 @@ schemas = Table(
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("digest", String(64), nullable=False, unique=True),
     Column("text", LongText, nullable=False),
+    Column("same_as", Integer, index=True),
     sqlite_autoincrement=True,
 )
-"""Each schema once. Rows are never deleted or changed: messages stay readable by their ids. digest: hex SHA-256 of the
-canonical text."""
+"""Rows are never deleted or changed: messages stay readable by their ids. digest: hex SHA-256 of the canonical text.
+Each schema has one row, and one more for each further id that an import brought: there `same_as` is the id of the first
+one, and the digest is of id and text.
+"""
 
 versions = Table(
     "versions",
@@ -36,4 +39,5 @@ subject_settings = Table(
     Column("subject", String(SUBJECT_LENGTH), primary_key=True),
     Column("compatibility", String(32)),
     Column("mode", String(32)),
+    Column("normalize", Boolean),
 )

@@ -12,7 +12,7 @@ from schematizer.avro_schemas.parsing import parse
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import primary_key
 from schematizer.errors import invalid
-from schematizer.model.registry_queries import digest_of
+from schematizer.model.registry_queries import digest_of, has_digest
 from schematizer.model.registry_tables import schemas
 from schematizer.model.source_tables import NAME_LENGTH, SourceRow, TopicRow, TopicSchemaRow
 from schematizer.registration.decide import NewestTopic, NewSchema, Rule, Verdict
@@ -69,9 +69,7 @@ def schema_in(session: Session, topic: TopicRow, part: Part, canonical: str) -> 
     query = (
         select(TopicSchemaRow)
         .join(schemas, schemas.c.id == TopicSchemaRow.schema_id)
-        .where(
-            TopicSchemaRow.topic_id == topic.id, TopicSchemaRow.part == part, schemas.c.digest == digest_of(canonical)
-        )
+        .where(TopicSchemaRow.topic_id == topic.id, TopicSchemaRow.part == part, has_digest(digest_of(canonical)))
     )
     return session.scalar(query)
 

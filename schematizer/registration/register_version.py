@@ -43,8 +43,8 @@ def register_version(session: Session, by: str, new: NewVersion, topic: TopicRow
     for a subject that no topic of the catalogue has.
     """
     connection = session.connection()
-    schema_id = registry_queries.ensure_schema(connection, registry_queries.digest_of(new.text), new.text)
-    number, is_new = registry_queries.ensure_version(connection, new.subject, schema_id)
+    schema_ids = registry_queries.ensure_schema(connection, registry_queries.digest_of(new.text), new.text)
+    number, schema_id, is_new = registry_queries.ensure_version(connection, new.subject, schema_ids)
     if topic is not None:
         add_to_topic(session, by, new, topic, schema_id, is_enabled=is_new)
     return Version(number, schema_id)

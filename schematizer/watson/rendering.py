@@ -29,6 +29,8 @@ HEADERS = {
 }
 _UNITS = ((86_400 * 365, "year"), (86_400 * 30, "month"), (86_400, "day"), (3600, "hour"), (60, "minute"))
 _SHORT = 240
+_RENDERED_CHARACTERS = 40_000
+"""Of the notes of one page: later ones are shown as they are written."""
 
 
 def environment() -> Environment:
@@ -40,8 +42,16 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        ago=ago, count=count, lag=lag, markdown=markdown.to_html, rate=rate, short=short, type_words=type_words
+        ago=ago,
+        count=count,
+        lag=lag,
+        markdown=markdown.to_html,
+        plain=markdown.plain,
+        rate=rate,
+        short=short,
+        type_words=type_words,
     )
+    made.globals["rendered_characters"] = _RENDERED_CHARACTERS
     made.globals["versions"] = {path.name: _digest(path) for path in STATIC.iterdir()}
     return made
 

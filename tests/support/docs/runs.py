@@ -192,6 +192,11 @@ OWN: dict[str, Work] = {
     ),
     "cassandra-schematizer backup": Work("schematizer.model.backup:write_backup", _REGISTRY, ('"backup"',)),
     "cassandra-schematizer restore": Work("schematizer.model.backup:restore_backup", _REGISTRY, ('"restore"',)),
+    "cassandra-schematizer import": Work(
+        "schematizer.commands.imports:import_registry",
+        "tests/unit/schematizer/importing/test_import.py",
+        ('"import"', '"--dry-run"'),
+    ),
     "cassandra-schematizer docs check": Work(
         "schematizer.commands.documentation:check", _REGISTRY, ('"docs", "check"',)
     ),

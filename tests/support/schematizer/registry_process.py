@@ -81,10 +81,18 @@ class Registry:
         self.process.send_signal(number)
         return self.process.wait(timeout=60)
 
-    def call(self, method: str, path: str, body: object = None, content_type: str | None = CONTENT_TYPE) -> Answer:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str | None = CONTENT_TYPE,
+        accept: str | None = None,
+    ) -> Answer:
         """A request as it comes; `body` is JSON, or bytes as they are."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type} if content_type else {}
+        headers |= {"Accept": accept} if accept else {}
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)  # noqa: S310 - http
         try:
             with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - http

@@ -40,6 +40,9 @@ def canonical(schema: Schema) -> Schema:
             record({"name": "a", "type": {"type": "R"}}, name="n.R"),
         ),
         ({"type": "long", "b": 1, "a": 2}, {"a": 2, "type": "long", "b": 1}),
+        ({"type": "int", "name": "x", "doc": "Not a property.", "size": 3}, "int"),
+        ({"type": "array", "items": "int", "name": "x", "aliases": ["y"]}, {"type": "array", "items": "int"}),
+        (record(size=3, symbols=["A"]), record()),
     ],
 )
 def test_spellings_of_one_schema(one: Schema, other: Schema) -> None:

@@ -44,6 +44,16 @@ def test_a_field_that_does_not_exist_is_refused(watson: Watson) -> None:
     assert "none" not in watson.catalogue.documentation.get(NAMESPACE, "orders").fields
 
 
+def test_a_page_renders_only_so_much(watson: Watson) -> None:
+    """Of ten long notes the page shows the last ones as they are written."""
+    source = watson.catalogue.sources.get(NAMESPACE, "orders")
+    for _ in range(10):
+        watson.catalogue.notes.add(About.SOURCE, source.id, "*word* " * 1_000, by="x")
+    page = watson.page(f"/sources/{NAMESPACE}/orders")
+    assert page.count("<em>word</em>") == 5 * 1_000
+    assert page.count("<pre>*word* *word*") == 5
+
+
 def test_notes_are_added_changed_and_removed(watson: Watson) -> None:
     source = watson.catalogue.sources.get(NAMESPACE, "stock")
     link = watson.send("/notes", about="source", about_id=source.id, text="Counted *nightly*.")

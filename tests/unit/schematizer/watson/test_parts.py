@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -63,6 +64,27 @@ def test_markdown_is_always_safe(text: str) -> None:
     html = str(to_html(text)).lower()
     assert not [tag for tag in ("<script", "<img", "<svg", "<style", "<iframe", "<!--") if tag in html], html
     assert 'href="javascript' not in html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "|a" * 24_000 + "\n" + "|-" * 24_000,
+        "|a" * 100 + "\n" + "|-" * 100 + "\n" + "|\n" * 2_000,  # each row of one character has 100 cells
+        "- <b>\n" * 5_000,
+    ],
+)
+def test_a_text_that_costs_much_is_shown_as_it_is(text: str) -> None:
+    """Other requests wait for whoever renders a note."""
+    started = process_time()
+    html = str(to_html(text))
+    assert process_time() - started < 0.2
+    assert html.startswith("<pre>")
+    assert "<b>" not in html
+
+
+def test_a_large_table_is_still_a_table() -> None:
+    assert "<td>" in to_html("|a" * 10 + "\n" + "|-" * 10 + "\n" + ("|b" * 10 + "\n") * 300)
 
 
 def test_differences_in_words() -> None:
