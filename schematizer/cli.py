@@ -8,6 +8,7 @@ import click
 
 from cdc_common.program.cli import Program
 from schematizer.settings import Settings
+from schematizer.topics_cli import add_topic_commands
 
 # The imports of the commands stand within them: --help and config need neither FastAPI nor SQLAlchemy.
 # ruff: noqa: PLC0415
@@ -23,6 +24,7 @@ docs = click.Group("docs", help="Checks and applies documentation files, TOML or
 models = click.Group("models", help="Checks and registers SQLAlchemy models.")
 main.add_command(docs)
 main.add_command(models)
+add_topic_commands(main)
 
 _DATABASE = {"--database-url": "schematizer.database_url"}
 _SERVICE = {"--url": "registry.url"}

@@ -91,6 +91,14 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""On the registry's machine run `curl $ISSUER/.well-known/openid-configuration`, compare its `issuer` with
         the setting, and correct the network or the settings.""",
     ),
+    Code.TOPIC_FILES: Explanation(
+        "Topic files refused",
+        meaning="""`cassandra-schematizer topics` found files that cannot be read or that break a rule. Exit status 1,
+        for continuous integration. Nothing was changed.""",
+        cause="""Each finding is on its own line, with the file, the code of the rule and the fix.""",
+        fix="""Correct the files. A topic can be an exception from most rules for a time: a `[[waivers]]` entry of its
+        file names the rule, a reason and the last day.""",
+    ),
 }
 
 SCOPES: Mapping[Code, tuple[Scope, ...]] = {
@@ -105,5 +113,6 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.REGISTRY_OPEN: (Scope.START,),
     Code.REGISTRY_CERTIFICATE: (Scope.NOTHING, Scope.START),
     Code.REGISTRY_ISSUER: (Scope.REQUEST, Scope.START),
+    Code.TOPIC_FILES: (Scope.COMMAND,),
 }
 """How much of the program each code stops."""

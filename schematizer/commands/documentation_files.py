@@ -10,24 +10,12 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cdc_common.clients.registry.views import FieldText, SourceDocumentation
+from schematizer.topic_files.files.topic_file import DocumentedField  # noqa: TC001 - pydantic reads annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SUFFIXES = (".toml", ".yaml", ".yml")
-
-
-class Field(BaseModel):
-    """The entry of a field in a file. `pii`: its values are personal data."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    # Its documentation.
-    doc: str | None = None
-    # Its owner.
-    owner: str | None = None
-    # Whether its values are personal data.
-    pii: bool = False
 
 
 class DocumentationFile(BaseModel):
@@ -46,7 +34,7 @@ class DocumentationFile(BaseModel):
     # The owner.
     owner: str | None = None
     # The entries of fields, by path; of a table's column, the path is the name of its field.
-    fields: dict[str, Field] = {}
+    fields: dict[str, DocumentedField] = {}
 
     @property
     def name(self) -> str:

@@ -30,6 +30,7 @@ _RESHARD = "tests/servers/materializer/commands/test_reshard.py"
 _DEAD_LETTERS = "tests/servers/materializer/output/test_dead_letters.py"
 _QUARANTINE = "tests/servers/publisher/test_quarantine.py"
 _REGISTRY = "tests/unit/schematizer/commands/test_commands.py"
+_TOPIC_FILES = "tests/unit/schematizer/topic_files/test_files.py"
 _KEYS = "tests/unit/schematizer/security/test_secured_process.py"
 _ARCHIVE = "tests/servers/archive/test_program.py"
 _JOINERY = "tests/unit/joinery/commands/test_commands.py"
@@ -211,6 +212,16 @@ OWN: dict[str, Work] = {
     "cassandra-schematizer models check": Work("schematizer.commands.models:check", _REGISTRY, ('"models", "check"',)),
     "cassandra-schematizer models register": Work(
         "schematizer.commands.models:register", _REGISTRY, ('"models"', '"register"')
+    ),
+    "cassandra-schematizer topics init": Work("schematizer.commands.topics:init", _TOPIC_FILES, ('"init"',)),
+    "cassandra-schematizer topics new": Work("schematizer.commands.topics:new", _TOPIC_FILES, ('"new"',)),
+    "cassandra-schematizer topics json-schemas": Work(
+        "schematizer.commands.topics:json_schemas", _TOPIC_FILES, ('"json-schemas"',)
+    ),
+    "cassandra-schematizer topics check": Work(
+        "schematizer.commands.topics:check",
+        "tests/unit/schematizer/topic_files/test_check.py",
+        ('"topics", "check"',),
     ),
     "cassandra-schematizer unused": Work("schematizer.commands.unused:unused", _REGISTRY, ('"unused"',)),
     "cassandra-schematizer keys create": Work(

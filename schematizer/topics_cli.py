@@ -1,0 +1,95 @@
+"""The commands `cassandra-schematizer topics …`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from cdc_common.program.cli import Program
+    from schematizer.settings import Settings
+
+# The imports of the commands stand within them: --help needs no client of Kafka.
+# ruff: noqa: PLC0415, ARG001 - every command has the settings
+
+topics = click.Group("topics", help="Checks and applies topic files, which say in git what topics there are.")
+
+_FOLDER = click.Argument(["folder"], type=click.Path(file_okay=False, path_type=Path))
+_REPOSITORY = click.Option(
+    ["--repository"],
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    show_default="the current folder",
+    help="Folder with catalogue.toml.",
+)
+
+
+def add_topic_commands(program: Program) -> None:
+    """Add the group `topics` to the program."""
+    program.add_command(topics)
+    _add_file_commands(program)
+
+
+def _add_file_commands(program: Program) -> None:
+    @program.program_command("init", group=topics, secrets_of=(), params=[_FOLDER])
+    def init(settings: Settings, folder: Path) -> None:
+        """Writes a first catalogue.toml into FOLDER, with four typologies.
+
+        Example: cassandra-schematizer topics init topics
+        """
+        from schematizer.commands import topics as commands
+
+        commands.init(folder)
+
+    @program.program_command(
+        "new",
+        group=topics,
+        secrets_of=(),
+        params=[
+            click.Argument(["place"], metavar="COMPANY/DOMAIN/TOPIC"),
+            click.Option(["--typology"], required=True, help="Kind of topic: a name of `typologies`."),
+            click.Option(["--owner"], required=True, help="The team that owns it: a name of `owners`."),
+            _REPOSITORY,
+        ],
+    )
+    def new(settings: Settings, place: str, typology: str, owner: str, repository: Path) -> None:
+        """Writes the files of a topic for each environment.
+
+        Example: cassandra-schematizer topics new acme/shop/orders --typology event --owner team-orders
+        """
+        from schematizer.commands import topics as commands
+
+        commands.new(repository, place, typology, owner)
+
+    @program.program_command("json-schemas", group=topics, secrets_of=(), params=[_FOLDER])
+    def json_schemas(settings: Settings, folder: Path) -> None:
+        """Writes the JSON Schemas of the files into FOLDER, for editors.
+
+        Example: cassandra-schematizer topics json-schemas .schemas
+        """
+        from schematizer.commands import topics as commands
+
+        commands.json_schemas(folder)
+
+    @program.program_command(
+        "check",
+        group=topics,
+        secrets_of=(),
+        params=[
+            _REPOSITORY,
+            click.Option(["--sarif"], type=click.Path(path_type=Path), help="Also write a SARIF file, for code hosts."),
+            click.Option(["--junit"], type=click.Path(path_type=Path), help="Also write a JUnit file, for CI."),
+        ],
+    )
+    def check(settings: Settings, repository: Path, sarif: Path | None, junit: Path | None) -> None:
+        """Checks all topic files, for continuous integration. It asks no server.
+
+        Exit status: 1 if a rule is broken and not waived.
+
+        Example: cassandra-schematizer topics check --sarif topics.sarif
+        """
+        from schematizer.commands import topics as commands
+
+        commands.check(repository, sarif, junit)
