@@ -137,7 +137,7 @@ class Run:
         wait_for_change(kafka, CHANGES, SECOND)
 
     def _outcomes(self, kafka: KafkaBroker) -> dict[str, Callable[[], None]]:
-        """What is waited for after the start of each job that reads the materializer's topic."""
+        """Return what is waited for after the start of each job that reads the materializer's topic."""
         return {
             "transformer": partial(wait_for_change, kafka, COPIES, FIRST),
             "archive": partial(wait_for_file, self._folder / "archive" / "lake"),
