@@ -31,7 +31,7 @@ class JoinerySettings(StatefulSettings):
     state_directory: Annotated[Path, Field(description="Folder of each worker for its local states.")] = Path(
         "/var/lib/cassandra-joinery/state"
     )
-    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9476
+    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9477
 
 
 class Settings(shared.Settings):

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +21,6 @@ from cdc_common.program.cli import reported_errors
 from dev.local_stack.process.folders import ServerFolder
 from dev.local_stack.process.network import LOCALHOST, free_ports
 from dev.local_stack.process.paths import local_folder
-from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.cassandra import CassandraCluster
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.kafka import KafkaBroker
@@ -28,20 +28,30 @@ from dev.verify.containers.bases import ensure_python, ensure_spark
 from dev.verify.containers.container import SHOWN, Container
 from dev.verify.containers.engine import Engine
 from dev.verify.containers.images import TARGETS, build, faults, image_of
-from dev.verify.containers.shop import CHANGES, COPIES, TRANSFORMERS, insert, make_table, wait_for_change
+from dev.verify.containers.shop import (
+    CHANGES,
+    COPIES,
+    JOINED,
+    JOINS,
+    TRANSFORMERS,
+    insert,
+    make_tables,
+    wait_for_change,
+    wait_for_file,
+    wait_for_row,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from dev.local_stack.servers.programs import Setting
 
-JOBS = ("materializer", "transformer", "archive")
+JOBS = ("materializer", "transformer", "archive", "warehouse", "joinery")
 STOP_SECONDS = {"publisher": 10, "filler": 10, "schematizer": 10} | dict.fromkeys(JOBS, 120)
 """The grace of `docker stop`: its default, and what the pages say of Spark jobs."""
 ASK_REGISTRY = "import urllib.request as u; print(u.urlopen('http://schematizer:8081/subjects').read().decode())"
 MIB = 1 << 20
-FILE_SECONDS = 180.0
 FIRST, SECOND = "from a container", "while all were stopped"
 
 
@@ -85,7 +95,7 @@ class Run:
             self._engine.docker("network", "rm", network)
 
     def check_all(self) -> None:
-        """A row written by CQL comes out of the materializer, the transformer and the archive, one job after the other.
+        """A row written by CQL comes out of the materializer and of each job that reads its topic, one after the other.
         Each container then stops in time. What is written while all are stopped comes out after the next start.
         """
         options = CassandraOptions(heap_mib=400, commitlog_sync_period_ms=100, commitlog_segment_mib=1)
@@ -108,18 +118,16 @@ class Run:
         servers = [containers[name] for name in ("schematizer", "publisher", "filler")]
         with Cluster(cluster.contact_points, port=cluster.port, connect_timeout=60) as driver:
             session = driver.connect()
-            make_table(session)
+            make_tables(session)
             for container in (*servers, containers["materializer"]):
                 _start(container)
             insert(session, 1, FIRST)
             wait_for_change(kafka, CHANGES, FIRST)
             self._finish(containers["materializer"])
-            _start(containers["transformer"])
-            wait_for_change(kafka, COPIES, FIRST)
-            self._finish(containers["transformer"])
-            _start(containers["archive"])
-            _wait_for_file(self._folder / "archive" / "lake" / "cdc_shop" / "orders")
-            self._finish(containers["archive"])
+            for name, wait in self._outcomes(kafka).items():
+                _start(containers[name])
+                wait()
+                self._finish(containers[name])
             for container in reversed(servers):
                 self._finish(container)
             insert(session, 2, SECOND)
@@ -127,6 +135,15 @@ class Run:
             container.remove()
             _start(container)
         wait_for_change(kafka, CHANGES, SECOND)
+
+    def _outcomes(self, kafka: KafkaBroker) -> dict[str, Callable[[], None]]:
+        """Return what is waited for after the start of each job that reads the materializer's topic."""
+        return {
+            "transformer": partial(wait_for_change, kafka, COPIES, FIRST),
+            "archive": partial(wait_for_file, self._folder / "archive" / "lake"),
+            "warehouse": partial(wait_for_row, self._folder / "warehouse" / "warehouse.duckdb", FIRST),
+            "joinery": partial(wait_for_change, kafka, JOINED, FIRST),
+        }
 
     def _containers(self, kafka: KafkaBroker, cluster: CassandraCluster) -> dict[str, Container]:
         """The container of each target; none has started. The filler has its settings in a file."""
@@ -140,8 +157,8 @@ class Run:
             "node.cdc_raw_directory": node.cdc_raw,
         }
         state = {target: self._state(target) for target in TARGETS}
-        file = state["transformer"] / "transformers.toml"
-        file.write_text(TRANSFORMERS)
+        (state["transformer"] / "transformers.toml").write_text(TRANSFORMERS)
+        (state["joinery"] / "joins.toml").write_text(JOINS)
         own: dict[str, dict[str, Setting]] = {
             "schematizer": {
                 "schematizer.host": LOCALHOST,
@@ -153,12 +170,22 @@ class Run:
                 "materializer.checkpoint_location": state["materializer"] / "checkpoint",
                 "materializer.state_directory": state["materializer"] / "state",
             },
-            "transformer": {"transformer.file": file},
+            "transformer": {"transformer.file": state["transformer"] / "transformers.toml"},
             "archive": {
                 "archive.topics": CHANGES,
                 "archive.location": state["archive"] / "lake",
                 "archive.spool_directory": state["archive"] / "spool",
                 "archive.cut_seconds": 2,
+            },
+            "warehouse": {
+                "warehouse.topics": CHANGES,
+                "warehouse.target": f"duckdb:///{state['warehouse']}/warehouse.duckdb",
+                "warehouse.spark_master": "local[1]",  # one process has the file open
+            },
+            "joinery": {
+                "joinery.file": state["joinery"] / "joins.toml",
+                "joinery.checkpoint_location": state["joinery"] / "checkpoint",
+                "joinery.state_directory": state["joinery"] / "state",
             },
         }
         beside = {"publisher": [node.cdc_raw]}
@@ -199,11 +226,6 @@ def _start(container: Container) -> None:
     began = time.monotonic()
     container.start()
     click.echo(f"{container.target}: ready after {time.monotonic() - began:.0f} s")
-
-
-def _wait_for_file(table: Path) -> None:
-    wait_until(lambda: any(table.rglob("*.parquet")), f"a file in {table}", FILE_SECONDS)
-    click.echo(f"{table.parent.name}.{table.name}: the archive has made a file")
 
 
 @click.command(help=__doc__)

@@ -15,7 +15,7 @@ from dev.local_stack.process.paths import project_root
 if TYPE_CHECKING:
     from dev.verify.containers.engine import Engine
 
-TARGETS = ("publisher", "filler", "schematizer", "materializer", "transformer", "archive")
+TARGETS = ("publisher", "filler", "schematizer", "materializer", "transformer", "archive", "warehouse", "joinery")
 """The programs. `spark` is one more, of the jobs on Kubernetes."""
 USER = "999:999"  # of Cassandra's own images, who owns cdc_raw
 BILL = "/usr/share/sbom.cdx.json"

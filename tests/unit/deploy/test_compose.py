@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from cdc_common.settings.describe import setting
 from cdc_common.settings.load import load_settings
+from joinery.definition_file import load_joins
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "deploy" / "compose"
@@ -59,6 +61,13 @@ def test_it_is_confined_and_its_ports_are_this_machines(name: str) -> None:
 @each_program
 def test_its_target_is_in_the_dockerfile_and_has_a_health_check(name: str) -> None:
     assert "HEALTHCHECK" in stage(SERVICES[name]["build"]["target"])
+
+
+def test_the_joinery_has_joins() -> None:
+    [mounted] = [volume for volume in SERVICES["joinery"]["volumes"] if volume.startswith("./")]
+    source, inside, _ = mounted.split(":")
+    assert load_joins(FOLDER / source)
+    assert inside == setting("joinery.file").default_text.strip('"')
 
 
 def test_what_is_waited_for_can_become_healthy() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdc_common.settings.describe import setting
+from cdc_common.settings.describe import all_settings, setting
 from tests.support.deploy.alert_rules import RULES
 from tests.support.deploy.dashboards import DASHBOARDS, PANELS
 from tests.support.deploy.promql import evaluate
@@ -77,7 +77,7 @@ def test_the_dashboards_are_a_set() -> None:
 
 def test_images_know_their_settings() -> None:
     names = re.findall(r"\b(CDC_[A-Z]+__[A-Z_]+)=", DOCKERFILE)
-    assert len(names) == 9
+    assert len(names) == 11
     assert [setting(name) for name in settings_of(names)]
 
 
@@ -85,7 +85,7 @@ def test_each_image_starts_its_program() -> None:
     """`make verify WHAT=containers` builds and runs it; here it is seen that each has a stage, an entry and a port."""
     stages = dict(re.findall(r"^FROM \S+ AS ([\w-]+)\n((?:(?!FROM ).*\n?)*)", DOCKERFILE, re.MULTILINE))
     jobs = re.findall(r"^FROM spark-base AS (\w+)$", DOCKERFILE, re.MULTILINE)
-    assert jobs == ["materializer", "transformer", "archive", "spark"], "they share a layer"
+    assert jobs == ["materializer", "transformer", "archive", "joinery", "warehouse", "spark"], "they share a layer"
     assert "[transformer]" in stages["spark-base"], "its requirements include the materializer's"
     for unit in (DEPLOY / "systemd").glob("*.service"):
         program = unit.stem.removeprefix("cassandra-")
@@ -99,6 +99,13 @@ def test_each_image_starts_its_program() -> None:
         assert f"http://127.0.0.1:{port}/health" in stages[program]
         assert f"CDC_{program.upper()}__OPERATIONS_ADDRESS=0.0.0.0" in stages[program]
     assert "[schematizer,postgresql]" in stages["schematizer"]
+
+
+def test_each_program_has_a_port_of_its_own() -> None:
+    """All may run on one machine."""
+    ports = {known.name: known.default for known in all_settings() if known.name.endswith(".operations_port")}
+    assert len(ports) == 8
+    assert len(set(ports.values())) == len(ports)
 
 
 def settings_of(variables: list[str]) -> Iterator[str]:

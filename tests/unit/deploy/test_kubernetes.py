@@ -24,6 +24,8 @@ from dev.local_stack.install.commands import REQUIREMENTS
 from dev.local_stack.process.network import free_ports
 from dev.local_stack.process.paths import project_root
 from dev.tools.kubernetes_schemas import MANIFESTS
+from joinery.cli import main as joinery
+from joinery.definition_file import load_joins
 from materializer.cli import main as materializer
 from schematizer.confluent import routes
 from tests.support.deploy.alert_rules import RULES
@@ -41,6 +43,7 @@ from tests.support.e2e.certificates import Authority
 from tests.support.http_get import get
 from transformer.cli import main as transformer
 from transformer.definition_file import load_transformers
+from warehouse.cli import main as warehouse
 
 if TYPE_CHECKING:
     from tests.support.deploy.kubernetes import Pod
@@ -55,9 +58,17 @@ PROGRAMS = {
     "materializer": "cassandra-materializer-driver/spark-kubernetes-driver",
     "transformer": "cassandra-transformer-driver/spark-kubernetes-driver",
     "archive": "cassandra-archive-driver/spark-kubernetes-driver",
+    "warehouse": "cassandra-warehouse-driver/spark-kubernetes-driver",
+    "joinery": "cassandra-joinery-driver/spark-kubernetes-driver",
 }
 """Each program's container, by the name of its settings' table, which is the name of its operations port, too."""
-JOBS = {"materializer": materializer, "transformer": transformer, "archive": archive}
+JOBS = {
+    "materializer": materializer,
+    "transformer": transformer,
+    "archive": archive,
+    "warehouse": warehouse,
+    "joinery": joinery,
+}
 """The programs that are Spark jobs."""
 EXECUTORS = {job: f"cassandra-{job}-executor/spark-kubernetes-executor" for job in JOBS}
 OURS = [*PROGRAMS.values(), *EXECUTORS.values()]
@@ -172,6 +183,13 @@ def test_the_transformers_find_their_file_and_their_salt(tmp_path: Path) -> None
     assert load_transformers(copy)
 
 
+def test_the_joinery_finds_its_file() -> None:
+    file = load_settings(SETTINGS, {}).settings.joinery.file
+    generated = {generator["name"]: generator["files"] for generator in KUSTOMIZATION["configMapGenerator"]}
+    assert generated[mounted_files(container_of("joinery"))[str(file)]] == [file.name]
+    assert load_joins(MANIFESTS / file.name)
+
+
 def mounted_files(container: Container) -> dict[str, str]:
     """Path → the Secret or ConfigMap that it comes from."""
     volumes = {volume["name"]: volume for volume in container.pod.spec["volumes"]}
@@ -199,7 +217,8 @@ def test_each_writes_only_where_a_volume_is() -> None:
         for path in paths:
             assert is_writable(container_of(program), path)
     assert not is_writable(container_of("filler"), settings.node.cdc_raw_directory)
-    assert is_writable(CONTAINERS[EXECUTORS["materializer"]], settings.materializer.state_directory)
+    for job in ("materializer", "joinery"):
+        assert is_writable(CONTAINERS[EXECUTORS[job]], getattr(settings, job).state_directory)
     for name in OURS:
         assert CONTAINERS[name].spec["securityContext"]["readOnlyRootFilesystem"]
         assert is_writable(CONTAINERS[name], Path("/tmp/x"))  # noqa: S108 - of a container
@@ -338,9 +357,11 @@ def test_an_application_runs_the_command(job: str) -> None:
     assert command in JOBS[job].commands
     assert rest == ["--config", "/etc/cdc.toml"]
     dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
-    *sources, folder = re.findall(r"^COPY (deploy/spark/.*)$", dockerfile, re.MULTILINE)[0].split()
-    [source] = [source for source in sources if spec["mainApplicationFile"] == f"local://{folder}{Path(source).name}"]
-    assert f"from {job}.cli import main\n\nmain()\n" in (ROOT / source).read_text()
+    sources, folder = re.findall(r"^COPY (deploy/spark/\S+) (\S+)$", dockerfile, re.MULTILINE)[0]
+    [source] = [
+        source for source in ROOT.glob(sources) if spec["mainApplicationFile"] == f"local://{folder}{source.name}"
+    ]
+    assert f"from {job}.cli import main\n\nmain()\n" in source.read_text()
 
 
 def test_images_are_built_of_all_that_the_wheel_has() -> None:
@@ -358,7 +379,7 @@ def test_images_are_built_of_all_that_the_wheel_has() -> None:
     assert {path for path in needed if not any(fnmatch(path, pattern) for pattern in patterns)} == set()
 
 
-WITHOUT_MANIFEST = {"cassandra-warehouse"}  # deploy/README.md says so
+WITHOUT_ALERTS = {"cassandra-joinery"}  # docs/guides/joins.md says so
 SCRAPE = ROOT / "deploy" / "prometheus" / "scrape.yml"
 
 
@@ -376,7 +397,7 @@ def test_prometheus_finds_each_program_under_its_job() -> None:
                 jobs.add(rename["replacement"].replace("$1", found[1]))
     assert jobs == {f"cassandra-{program}" for program in PROGRAMS}
     asked = set(re.findall(r'job="([\w-]+)"', " ".join(rule["expr"] for rule in RULES.values())))
-    assert asked - WITHOUT_MANIFEST == jobs
+    assert asked | WITHOUT_ALERTS == jobs
 
 
 def test_prometheus_itself_takes_the_scraping(tmp_path: Path) -> None:

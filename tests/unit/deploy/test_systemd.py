@@ -81,7 +81,7 @@ def test_no_core_holds_what_it_had_in_memory(unit: Path) -> None:
     assert service(unit)["LimitCORE"] == "0"
 
 
-@pytest.mark.parametrize("job", ["materializer", "transformer", "archive"])
+@pytest.mark.parametrize("job", ["materializer", "transformer", "archive", "warehouse", "joinery"])
 def test_a_driver_has_time_to_end_its_batch(job: str) -> None:
     """By default systemd ends Spark's own processes at the same time."""
     unit = service(ROOT / "deploy" / "systemd" / f"cassandra-{job}.service")
@@ -90,17 +90,20 @@ def test_a_driver_has_time_to_end_its_batch(job: str) -> None:
 
 
 def test_they_may_write_where_the_settings_say() -> None:
-    publisher, filler, materializer, schematizer, archive = (
+    publisher, filler, materializer, schematizer, archive, warehouse, joinery = (
         service(ROOT / "deploy" / "systemd" / f"cassandra-{name}.service")
-        for name in ("publisher", "filler", "materializer", "schematizer", "archive")
+        for name in ("publisher", "filler", "materializer", "schematizer", "archive", "warehouse", "joinery")
     )
     assert publisher["ReadWritePaths"] == str(DEFAULTS.node.cdc_raw_directory)
     assert STATE / publisher["StateDirectory"] == DEFAULTS.publisher.state_directory
     for strict in (publisher, filler, schematizer):
         assert strict["ProtectSystem"] == "strict"
     assert not {"ReadWritePaths", "StateDirectory"} & filler.keys()
-    for path in (DEFAULTS.materializer.state_directory, Path(DEFAULTS.materializer.checkpoint_location)):
-        assert path.is_relative_to(STATE / materializer["StateDirectory"])
+    for unit, own in ((materializer, DEFAULTS.materializer), (joinery, DEFAULTS.joinery)):
+        for path in (own.state_directory, Path(own.checkpoint_location)):
+            assert path.is_relative_to(STATE / unit["StateDirectory"])
+    file = Path(DEFAULTS.warehouse.target.removeprefix("duckdb:///"))
+    assert file.is_relative_to(STATE / warehouse["StateDirectory"])
     for path in (DEFAULTS.archive.spool_directory, Path(DEFAULTS.archive.location)):
         assert path.is_relative_to(STATE / archive["StateDirectory"])
     assert f"//{STATE / schematizer['StateDirectory']}/" in DEFAULTS.schematizer.database_url

@@ -1,0 +1,5 @@
+"""Submit cassandra-joinery, as submit.py submits the materializer; see docs/guides/joins.md."""
+
+from joinery.cli import main
+
+main()
