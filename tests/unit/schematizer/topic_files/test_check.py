@@ -165,7 +165,7 @@ def test_the_command_writes_reports(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 1
     assert "shop/orders/prod/topic.toml: T201 the owner none is not known" in result.stderr
-    assert "CDC-140" in result.stderr
+    assert "CDC-141" in result.stderr
     [run] = json.loads(sarif.read_text())["runs"]
     places = [found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for found in run["results"]]
     assert places == ["shop/orders/prod/topic.toml", "shop/orders/staging/topic.toml"]

@@ -56,7 +56,7 @@ class Scene:
         settings = JobSettings(topics=["[a-zA-Z_]+"] if topics is None else topics, excluded_topics=excluded or [])
         self.planner = Planner(self.known, settings, Faults(), lambda: self.now)
 
-    def look(self, seconds: float = 10.0) -> dict[str, int]:
+    def find_shapes(self, seconds: float = 10.0) -> dict[str, int]:
         """The partitions of each topic, after this time."""
         self.now += seconds
         return {topic: shape.partitions for topic, shape in self.planner.find_shapes().items()}
@@ -68,57 +68,57 @@ class Scene:
 def test_the_patterns_choose() -> None:
     scene = Scene(excluded=["b"])
     scene.known.shapes["__offsets"] = TopicShape(50, "kafka's own")
-    assert scene.look() == {"a": 2}
+    assert scene.find_shapes() == {"a": 2}
     scene.known.shapes["c"] = TopicShape(3, "id of c")
-    assert scene.look(1.0) == {"a": 2}, "it has looked a second ago"
-    assert scene.look() == {"a": 2, "c": 3}
+    assert scene.find_shapes(1.0) == {"a": 2}, "it has looked a second ago"
+    assert scene.find_shapes() == {"a": 2, "c": 3}
 
 
 def test_no_patterns() -> None:
     with pytest.raises(CdcError, match=r"job\.topics is empty: it names the topics to process"):
-        Scene(topics=[]).look()
+        Scene(topics=[]).find_shapes()
 
 
 def test_more_partitions_are_no_error() -> None:
     scene = Scene()
-    scene.look()
+    scene.find_shapes()
     scene.known.shapes["a"] = TopicShape(4, "id of a")
-    assert scene.look() == {"a": 4, "b": 1}
+    assert scene.find_shapes() == {"a": 4, "b": 1}
     assert scene.codes() == {}
 
 
 def test_a_recreated_topic_is_an_error_until_it_is_retried() -> None:
     scene = Scene()
-    scene.look()
+    scene.find_shapes()
     scene.known.shapes["a"] = TopicShape(4, "another id")
-    assert scene.look() == {"a": 2, "b": 1}
+    assert scene.find_shapes() == {"a": 2, "b": 1}
     assert scene.codes() == {"a": Code.STATE_MISMATCH}
     scene.planner.retry(["a", "b"])
-    assert scene.look(0.0) == {"a": 4, "b": 1}
+    assert scene.find_shapes(0.0) == {"a": 4, "b": 1}
     assert scene.codes() == {}
 
 
 def test_a_topic_that_is_away_for_long_is_an_error() -> None:
     scene = Scene()
-    scene.look()
+    scene.find_shapes()
     shape = scene.known.shapes.pop("a")
     for _ in range(3):
-        assert scene.look() == {"a": 2, "b": 1}
+        assert scene.find_shapes() == {"a": 2, "b": 1}
     assert scene.codes() == {}
     scene.known.shapes["a"] = shape
-    scene.look()
+    scene.find_shapes()
     del scene.known.shapes["a"]
     for _ in range(3):
-        scene.look()
+        scene.find_shapes()
     assert scene.codes() == {}, "it was back in between"
-    scene.look()
+    scene.find_shapes()
     assert scene.codes() == {"a": Code.KAFKA_UNREACHABLE}
 
 
 def test_a_new_topic_that_cannot_be_described() -> None:
     scene = Scene()
     scene.known.shapes |= {"a": REFUSED, "b": AWAY}
-    assert scene.look() == {}
+    assert scene.find_shapes() == {}
     assert scene.codes() == {"a": Code.KAFKA_REFUSED}, "a broker that has just started may not know b yet"
 
 
@@ -126,11 +126,11 @@ def test_two_topics_of_one_table() -> None:
     """The one that has its table already keeps it."""
     scene = Scene()
     scene.planner.check_tables()
-    scene.look()
+    scene.find_shapes()
     scene.known.shapes["A"] = TopicShape(1, "id of A")
-    assert scene.look() == {"a": 2, "b": 1}
+    assert scene.find_shapes() == {"a": 2, "b": 1}
     assert scene.codes() == {"A": Code.SPARK_SETTING}
     assert "The topics A, a would have the same table a." in str(scene.planner.errors["A"])
     with pytest.raises(CdcError, match="the same table a"):
         scene.planner.check_tables()
-    assert scene.look() == {"a": 2, "b": 1}
+    assert scene.find_shapes() == {"a": 2, "b": 1}
