@@ -5,7 +5,7 @@ content types of requests and answers.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations
 
@@ -33,6 +33,7 @@ class ConfluentHttp:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope.setdefault("raw_path", quote(scope["path"]).encode())  # a server may leave it out
         answer = _Answer(scope, send)
         if scope["raw_path"].split(b"/", 2)[1] in _FIRST_SEGMENTS:
             _shorten(scope)

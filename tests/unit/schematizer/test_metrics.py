@@ -57,7 +57,7 @@ def value(registry: Registry, name: str, **labels: str) -> float | None:
 
 
 def test_requests_by_route_and_status(own: Registry) -> None:
-    own.register("a/b", "string")
+    own.register("a%2Fb", "string")
     own.register("c", "string")
     own.register("c", "integer")
     own.call("GET", "/subjects")
