@@ -134,6 +134,19 @@ CHOICES = (
         "docker compose up with deploy/compose: a table of one's own, its change, and the next after a restart",
     ),
     Choice(
+        "container-tests",
+        "dev.verify.containers.run_tests",
+        "5",
+        "Tests on Cassandra and Kafka in containers (SERVERS=containers) instead of child processes",
+        (("TESTS", "--tests"),),
+    ),
+    Choice(
+        "testcontainers",
+        "dev.verify.containers.users_test",
+        "5",
+        "docs/examples/test_orders.py: a user's own test with cassandra_cdc_testcontainers",
+    ),
+    Choice(
         "dashboards",
         "dev.verify.dashboards",
         "4",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-CONTAINER, EXECUTION = "c0ffee" * 10, "beef" * 16
+CONTAINER, EXECUTION, NETWORK = "c0ffee" * 10, "beef" * 16, "abba" * 16
 LOG = "INFO it works\n"
 STDOUT = 1
 
@@ -22,14 +22,15 @@ STDOUT = 1
 class DockerApi:
     """Inside it, `url` answers.
 
-    `requests`: (method, path without version and query). `created`: what it was to create. `executed`: a command
-    inside.
+    `requests`: (method, path without version and query). `created`: what it was to create, `network`: the network.
+    `executed`: a command inside.
     """
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str]] = []
         self.created: dict[str, Any] = {}
         self.executed: list[str] = []
+        self.network: dict[str, Any] = {}
         self.state: dict[str, object] = {"Running": False, "Paused": False, "ExitCode": 0, "Status": "created"}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
 
@@ -73,11 +74,18 @@ class DockerApi:
             ("POST", f"{own}/exec"): self._execute,
             ("POST", f"/exec/{EXECUTION}/start"): lambda _: (200, _frame("it did")),
             ("GET", f"/exec/{EXECUTION}/json"): lambda _: _json({"ExitCode": 3}),
+            ("POST", "/networks/create"): self._create_network,
+            ("GET", f"/networks/{NETWORK}"): lambda _: _json({"Id": NETWORK, "Name": self.network["Name"]}),
+            ("DELETE", f"/networks/{NETWORK}"): lambda _: (204, b""),
         }
 
     def _create(self, body: dict[str, Any]) -> tuple[int, bytes]:
         self.created = body
         return _json({"Id": CONTAINER, "Warnings": []}, 201)
+
+    def _create_network(self, body: dict[str, Any]) -> tuple[int, bytes]:
+        self.network = body
+        return _json({"Id": NETWORK, "Warning": ""}, 201)
 
     def _execute(self, body: dict[str, Any]) -> tuple[int, bytes]:
         self.executed = body["Cmd"]

@@ -78,6 +78,7 @@ class FakeEngine:
 
     on_start: Callable[[FakeContainer], None] = lambda _: None
     containers: list[FakeContainer] = field(default_factory=list)
+    networks: int = 0
 
     def run(self, container: FakeContainer) -> None:
         self.on_start(container)
@@ -117,12 +118,38 @@ def make_docker_container(engine: FakeEngine) -> type:
     return DockerContainer
 
 
+def make_network(engine: FakeEngine) -> type:
+    """Return a class that replaces testcontainers.core.network.Network."""
+
+    class Network:
+        name = "network"
+
+        def __init__(self, docker_network_kw: dict[str, Any]) -> None:
+            assert docker_network_kw["ipam"]["pool_configs"]
+
+        def create(self) -> Self:
+            engine.networks += 1
+            return self
+
+        def remove(self) -> None:
+            assert all(container.is_removed for container in engine.containers), "Docker refuses it"
+            engine.networks -= 1
+
+    return Network
+
+
 def install(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     """An engine that answers instead of Docker, and SERVERS=containers."""
     engine = FakeEngine()
     modules: dict[str, dict[str, Any]] = {
         "docker.errors": {"DockerException": DockerException},
+        "docker.types": {
+            "EndpointConfig": lambda _, **given: given,
+            "IPAMConfig": dict,
+            "IPAMPool": dict,
+        },
         "testcontainers.core.container": {"DockerContainer": make_docker_container(engine)},
+        "testcontainers.core.network": {"Network": make_network(engine)},
     }
     for name, content in modules.items():
         package, _, _ = name.partition(".")

@@ -375,13 +375,21 @@ class CassandraCluster(Managed):
     def _lay_out(self) -> None:
         """Pick addresses and ports, and name the nodes."""
         placed = [datacenter for datacenter, count in self.datacenters.items() for _ in range(count)]
-        addresses = loopback_addresses(len(placed))
-        native, storage, ssl_storage = free_ports(3, *addresses)
-        self.ports = Ports(native, storage, ssl_storage, tuple(free_ports(len(placed))))
+        addresses = self.pick_addresses(len(placed))
+        self.ports = self.pick_ports(addresses)
         self.nodes = [
             self.node_class(self, number, datacenter, address, cdc=self._has_cdc(datacenter))
             for number, (datacenter, address) in enumerate(zip(placed, addresses, strict=True), start=1)
         ]
+
+    def pick_addresses(self, count: int) -> list[str]:
+        """An address for each of `count` nodes. They end with the nodes' numbers."""
+        return loopback_addresses(count)
+
+    def pick_ports(self, addresses: list[str]) -> Ports:
+        """Ports that are free on the addresses."""
+        native, storage, ssl_storage = free_ports(3, *addresses)
+        return Ports(native, storage, ssl_storage, tuple(free_ports(len(addresses))))
 
     def _has_cdc(self, datacenter: str) -> bool:
         return CDC_DATACENTER not in self.datacenters or datacenter == CDC_DATACENTER

@@ -1,12 +1,11 @@
 """The same servers in containers, through testcontainers: `SERVERS=containers`.
 
-Official images (`cassandra:<release>`, `apache/kafka:4.1.0`) run with the settings, files, addresses and ports that
-the child processes have: on the host's network, each server's folder mounted at its own path (`cdc_raw` is there for
-the publisher to read and delete from), as this process's user. That takes an engine on Linux; testcontainers' reaper
-removes the containers when this process dies.
+Official images (`cassandra:<release>`, `apache/kafka:4.1.0`) run with the settings and files that the child processes
+have, each server's folder mounted at its own path (`cdc_raw` is there for the publisher to read and delete from), as
+this process's user. Each cluster and broker has a network of its own, each container an address. That takes an engine
+on this machine, which is Linux; testcontainers' reaper removes the containers when this process dies.
 
-NOT RUN on a real engine: none answered where it was written. Tests run it on one in memory, which says what is asked of
-Docker and how its answers are read, but not whether the official images start like this.
+`make verify WHAT=container-tests` runs tests on them.
 """
 
 from __future__ import annotations
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.java.jars import KAFKA
+from dev.local_stack.process.network import LOCALHOST
 from dev.local_stack.process.processes import ServerProcess
-from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode
-from dev.local_stack.servers.kafka import KafkaBroker, cluster_id
+from dev.local_stack.servers.cassandra import CassandraCluster, CassandraNode, Ports
+from dev.local_stack.servers.container_network import NOT_INSTALLED, ContainerNetwork
+from dev.local_stack.servers.kafka import KafkaBroker, Report, cluster_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,11 +45,18 @@ class ContainerProcess(ServerProcess):
         log: Path,
         folder: Path,
         environment: Mapping[str, str],
+        network: ContainerNetwork,
+        address: str,
     ) -> None:
         """Run `command` instead of the image's entry point. Raises CdcError(STACK_MISSING) without an engine."""
         self.name = name
         self.log = log
-        self._container = _start(image, command, folder, environment)
+        self._container = _start(image, command, folder, environment, network.options(address))
+
+    @property
+    def container_id(self) -> str:
+        """The engine's id of it."""
+        return str(self._container.id)
 
     @property
     def exit_status(self) -> int | None:
@@ -93,25 +101,21 @@ class ContainerProcess(ServerProcess):
         self._container.remove(force=True, v=True)
 
 
-def _start(image: str, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - docker's own class
+def _start(
+    image: str, command: Sequence[str], folder: Path, environment: Mapping[str, str], network: Mapping[str, Any]
+) -> Any:  # noqa: ANN401 - docker's own class
     """A running container (docker.models.containers.Container)."""
     try:
         from docker.errors import DockerException  # noqa: PLC0415 - an extra of its own: [containers]
         from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise CdcError(
-            Code.STACK_MISSING,
-            "SERVERS=containers needs testcontainers, which is not installed.",
-            "Run: pip install 'cassandra-cdc-materializer[containers]'",
-        ) from error
+        raise NOT_INSTALLED from error
     try:
         container = (
             DockerContainer(image)
             .with_command(list(command[1:]))
             .with_volume_mapping(str(folder), str(folder), "rw")
-            .with_kwargs(
-                entrypoint=command[0], network_mode="host", user=f"{os.getuid()}:{os.getgid()}", working_dir=str(folder)
-            )
+            .with_kwargs(entrypoint=command[0], user=f"{os.getuid()}:{os.getgid()}", working_dir=str(folder), **network)
         )
         for name, value in environment.items():
             container.with_env(name, value)
@@ -133,14 +137,26 @@ class ContainerNode(CassandraNode):
             "HEAP_NEWSIZE": f"{heap // 4}M",
             "JVM_EXTRA_OPTS": " ".join(self.own_options()),
         }
-        image = f"cassandra:{self.version.release}"
+        assert isinstance(self.cluster, ContainerCassandra)
         return ContainerProcess(
-            self.name, image, CASSANDRA_COMMAND, log=self.log, folder=self.folder, environment=environment
+            self.name,
+            f"cassandra:{self.version.release}",
+            CASSANDRA_COMMAND,
+            log=self.log,
+            folder=self.folder,
+            environment=environment,
+            network=self.cluster.network,
+            address=self.address,
         )
+
+    def nodetool_command(self) -> list[str]:
+        """The node's own nodetool, inside its running container."""
+        assert isinstance(self.process, ContainerProcess)
+        return ["docker", "exec", self.process.container_id, "nodetool", "-h", LOCALHOST, "-p", str(self.jmx_port)]
 
     def nodetool(self, *arguments: str) -> str:
         assert isinstance(self.process, ContainerProcess)
-        status, output = self.process.execute("nodetool", "-h", "127.0.0.1", "-p", str(self.jmx_port), *arguments)
+        status, output = self.process.execute("nodetool", "-h", LOCALHOST, "-p", str(self.jmx_port), *arguments)
         if status:
             raise self.process.failure(f"refused nodetool {' '.join(arguments)}: {output}")
         return output
@@ -150,16 +166,43 @@ class ContainerCassandra(CassandraCluster):
     """CassandraCluster, its nodes in containers."""
 
     node_class = ContainerNode
+    network: ContainerNetwork
 
-    def install(self, version: CassandraVersion) -> None:
-        """The engine pulls the image."""
+    def pick_addresses(self, count: int) -> list[str]:
+        """Addresses in a network of this cluster's own."""
+        self.network = ContainerNetwork()
+        return [self.network.address(number) for number in range(1, count + 1)]
+
+    def pick_ports(self, addresses: list[str]) -> Ports:
+        """Cassandra's own: nothing else listens on these addresses."""
+        return Ports(9042, 7000, 7001, (7199,) * len(addresses))
+
+    def install(self, version: CassandraVersion) -> None:  # noqa: ARG002 - the engine pulls the image
+        """Make the network; the engine pulls the image."""
+        self.network.create()
+
+    def close(self, *, keep: bool = False) -> None:
+        super().close(keep=keep)
+        self.network.remove()
 
 
 class ContainerKafka(KafkaBroker):
     """KafkaBroker in a container."""
 
+    def __init__(
+        self, *, settings: Mapping[str, str] | None = None, folder: Path | None = None, report: Report = print
+    ) -> None:
+        self._network = ContainerNetwork()
+        self.address = self._network.address(1)
+        super().__init__(settings=settings, folder=folder, report=report)
+
     def install(self) -> None:
-        """The engine pulls the image."""
+        """Make the network; the engine pulls the image."""
+        self._network.create()
+
+    def close(self, *, keep: bool = False) -> None:
+        super().close(keep=keep)
+        self._network.remove()
 
     def format(self) -> None:
         """The container does it before it starts the broker."""
@@ -180,4 +223,6 @@ class ContainerKafka(KafkaBroker):
             log=self.log,
             folder=self.folder.path,
             environment=environment,
+            network=self._network,
+            address=self.address,
         )

@@ -44,6 +44,7 @@ class KafkaBroker(FolderServer):
     """
 
     start_seconds = 300.0  # five on an idle machine
+    address = LOCALHOST
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class KafkaBroker(FolderServer):
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"{LOCALHOST}:{self.port}"
+        return f"{self.address}:{self.port}"
 
     def start(self) -> Self:
         """Install what is missing, format the data folder the first time, start. Raises CdcError."""
@@ -91,7 +92,7 @@ class KafkaBroker(FolderServer):
         return True
 
     def is_ready(self) -> bool:
-        return READY in self._running().output() and accepts(LOCALHOST, self.port)
+        return READY in self._running().output() and accepts(self.address, self.port)
 
     def install(self) -> None:
         """Bring what it needs to start."""
@@ -102,9 +103,9 @@ class KafkaBroker(FolderServer):
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "controller.quorum.voters": f"1@{LOCALHOST}:{self.controller_port}",
-            "listeners": f"PLAINTEXT://{LOCALHOST}:{self.port},CONTROLLER://{LOCALHOST}:{self.controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{LOCALHOST}:{self.port}",
+            "controller.quorum.voters": f"1@{self.address}:{self.controller_port}",
+            "listeners": f"PLAINTEXT://{self.address}:{self.port},CONTROLLER://{self.address}:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}:{self.port}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.folder.path / "data"),

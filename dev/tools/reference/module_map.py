@@ -23,6 +23,7 @@ PACKAGES = (
     "joinery",
     "archive",
     "warehouse",
+    "cassandra_cdc_testcontainers",
     "dev",
 )
 HEADING = "## Packages and rooms\n"

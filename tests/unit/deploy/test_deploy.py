@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from cdc_common.settings.describe import all_settings, setting
 from tests.support.deploy.alert_rules import RULES
@@ -106,6 +107,19 @@ def test_each_program_has_a_port_of_its_own() -> None:
     ports = {known.name: known.default for known in all_settings() if known.name.endswith(".operations_port")}
     assert len(ports) == 8
     assert len(set(ports.values())) == len(ports)
+
+
+def test_prometheus_scrapes_each_program_on_hosts() -> None:
+    """Under the job's name that alerts select by, at the program's own port."""
+    jobs = yaml.safe_load((DEPLOY / "prometheus" / "scrape-hosts.yml").read_text())["scrape_configs"]
+    found = {
+        job["job_name"]: {
+            int(target.partition(":")[2]) for config in job["static_configs"] for target in config["targets"]
+        }
+        for job in jobs
+    }
+    ports = {known.name: known.default for known in all_settings() if known.name.endswith(".operations_port")}
+    assert found == {f"cassandra-{name.partition('.')[0]}": {port} for name, port in ports.items()}
 
 
 def settings_of(variables: list[str]) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""SERVERS=containers on an engine in memory, and what is said where there is none. No real engine has run it."""
+"""SERVERS=containers on an engine in memory, and what is said where there is none."""
 
 from __future__ import annotations
 
 import importlib
+import ipaddress
 import json
 import os
 import re
@@ -16,9 +17,10 @@ from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process.network import LOCALHOST
 from dev.local_stack.servers import cassandra, kafka
 from dev.local_stack.servers.choice import cassandra_cluster, kafka_broker
+from dev.local_stack.servers.container_network import ContainerNetwork
 from dev.local_stack.servers.containers import KAFKA_IMAGE, ContainerProcess
 from tests.support import fake_docker
-from tests.support.docker_api import CONTAINER, LOG, DockerApi
+from tests.support.docker_api import CONTAINER, LOG, NETWORK, DockerApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +29,12 @@ if TYPE_CHECKING:
     from tests.support.fake_docker import FakeContainer, FakeEngine
 
 
+ON_THE_NETWORK = {"network": "network", "networking_config": {"network": {"ipv4_address": LOCALHOST}}}
+
+
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    monkeypatch.setattr(ContainerNetwork, "address", lambda *_: LOCALHOST)  # what listens for a container is here
     return fake_docker.install(monkeypatch)
 
 
@@ -75,7 +81,7 @@ def test_no_engine_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_testcontainers_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SERVERS", "containers")
-    monkeypatch.setitem(sys.modules, "testcontainers.core.container", None)
+    monkeypatch.setitem(sys.modules, "testcontainers.core.network", None)
     with pytest.raises(CdcError, match="testcontainers, which is not installed") as caught:
         kafka_broker(folder=tmp_path).start()
     assert "[containers]" in caught.value.fix
@@ -100,9 +106,9 @@ def test_a_broker_starts(engine: FakeEngine, listening: list[socket.socket], tmp
     assert container.volumes == {str(tmp_path): (str(tmp_path), "rw")}
     assert container.options == {
         "entrypoint": "/bin/bash",
-        "network_mode": "host",
         "user": f"{os.getuid()}:{os.getgid()}",
         "working_dir": str(tmp_path),
+        **ON_THE_NETWORK,
     }
     flag, script = container.command
     formatted, _, started = script.partition(" && ")
@@ -196,7 +202,7 @@ def test_a_node_starts_and_answers_nodetool(
     assert container.image == f"cassandra:{cluster.release}"
     assert container.options["entrypoint"] == "/opt/cassandra/bin/cassandra"
     assert container.command == ["-f", "-R"]
-    assert container.options["network_mode"] == "host"
+    assert container.options.items() >= ON_THE_NETWORK.items()
     assert container.volumes == {str(node.folder): (str(node.folder), "rw")}
     assert container.environment["MAX_HEAP_SIZE"] == f"{cluster.options.heap_mib}M"
     options = container.environment["JVM_EXTRA_OPTS"].split()
@@ -219,6 +225,15 @@ def test_a_node_starts_and_answers_nodetool(
     assert node.process.exit_status == -15
     cluster.close()
     assert container.is_removed
+    assert engine.networks == 0
+
+
+def test_nodes_have_addresses_of_a_network_of_their_own() -> None:
+    network = ContainerNetwork()
+    addresses = [ipaddress.ip_address(network.address(number)) for number in (1, 2, 3)]
+    block = ipaddress.ip_network(f"{addresses[0]}/24", strict=False)
+    assert len(set(addresses)) == 3
+    assert all(address in block and address.is_private for address in addresses)
 
 
 @pytest.mark.timeout(60)
@@ -229,14 +244,28 @@ def test_the_real_client_asks_an_engine_for_the_same(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(config, "ryuk_disabled", True)  # its reaper is a container of its own
     with DockerApi() as api:
         monkeypatch.setenv("DOCKER_HOST", api.url)
+        network = ContainerNetwork()
+        network.create()
         made = ContainerProcess(
-            "one", "image:1", ("/bin/run", "-f"), log=tmp_path / "log", folder=tmp_path, environment={"A": "b"}
+            "one",
+            "image:1",
+            ("/bin/run", "-f"),
+            log=tmp_path / "log",
+            folder=tmp_path,
+            environment={"A": "b"},
+            network=network,
+            address=network.address(2),
         )
         assert api.created["Image"] == "image:1"
         assert (api.created["Entrypoint"], api.created["Cmd"]) == (["/bin/run"], ["-f"])
         assert api.created["Env"] == ["A=b"]
         assert (api.created["User"], api.created["WorkingDir"]) == (f"{os.getuid()}:{os.getgid()}", str(tmp_path))
-        assert api.created["HostConfig"]["NetworkMode"] == "host"
+        name = api.network["Name"]
+        [pool] = api.network["IPAM"]["Config"]
+        assert (pool["Subnet"], pool["Gateway"]) == (f"{network.address(0)}/24", network.address(254))
+        assert api.created["HostConfig"]["NetworkMode"] == name
+        endpoint = api.created["NetworkingConfig"]["EndpointsConfig"][name]
+        assert endpoint["IPAMConfig"] == {"IPv4Address": network.address(2)}
         assert api.created["HostConfig"]["Binds"] == [f"{tmp_path}:{tmp_path}:rw"]
         assert made.is_running
         assert made.output() == (tmp_path / "log").read_text() == LOG
@@ -252,3 +281,5 @@ def test_the_real_client_asks_an_engine_for_the_same(monkeypatch: pytest.MonkeyP
         assert made.exit_status == -9
         made.remove()
         assert api.requests[-1] == ("DELETE", f"/containers/{CONTAINER}")
+        network.remove()
+        assert api.requests[-1] == ("DELETE", f"/networks/{NETWORK}")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 IMPORT_NAMES = {
     "archive",
     "warehouse",
+    "cassandra_cdc_testcontainers",
     "cassandra_storage",
     "cdc_common",
     "cdc_native",
