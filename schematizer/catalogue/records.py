@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 
 from cdc_common.clients.registry.kinds import About, RefreshStatus
 from cdc_common.clients.registry.views import (
@@ -22,6 +22,8 @@ from schematizer.model.registry_tables import schemas
 from schematizer.model.source_tables import FieldRow, NamespaceRow, SourceRow, TopicRow
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
@@ -38,6 +40,7 @@ _TABLES = {
 _MAX_NOTE = 100_000
 _NOTE_FIX = "Check the id: /notes?about=…&about_id=… lists the notes on one thing."
 _MAX_TAG = 64
+_MOST_CHANGES = 10_000
 _FINISHED = (RefreshStatus.DONE, RefreshStatus.FAILED)
 
 
@@ -198,6 +201,18 @@ class History:
         query = select(ChangeRow).where(ChangeRow.id > since).order_by(ChangeRow.id).limit(limit)
         if namespace is not None:
             query = query.where(ChangeRow.namespace == namespace)
+        return self._database.read_session(lambda session: [_change(row) for row in session.scalars(query)])
+
+    def since(self, moment: datetime, namespaces: list[str], *, has_rest: bool) -> list[Change]:
+        """Return the changes since a moment in these namespaces, the newest first. `has_rest`: also those of none."""
+        in_namespaces = ChangeRow.namespace.in_(namespaces)
+        query = (
+            select(ChangeRow)
+            .where(ChangeRow.changed_at >= moment)
+            .where(or_(in_namespaces, ChangeRow.namespace.is_(None)) if has_rest else in_namespaces)
+            .order_by(ChangeRow.changed_at.desc(), ChangeRow.id.desc())
+            .limit(_MOST_CHANGES)
+        )
         return self._database.read_session(lambda session: [_change(row) for row in session.scalars(query)])
 
 

@@ -31,7 +31,8 @@ def topics_page(site: SiteDep, request: Request, kind: TopicKind | None = None, 
     readable = {namespace.name for namespace in site.readable(request)}
     every = [topic for topic in site.catalogue.topics.every() if topic.namespace in readable]
     kinds = sorted({topic.kind for topic in every})
-    shown = sorted((topic for topic in every if kind in (None, topic.kind)), key=lambda topic: topic.name)
+    shown = [topic for topic in every if (topic.kind is not TopicKind.RAW if kind is None else topic.kind is kind)]
+    shown.sort(key=lambda topic: (topic.kind is not TopicKind.CHANGE, topic.name))
     return site.page(
         request,
         "topics.html",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import update
 
 from cdc_common.clients.registry.kinds import About, Status
 from cdc_common.clients.registry.views import DataSource, FieldText, SourceDocumentation
 from schematizer.access import Role
 from schematizer.measures.measured import Measured
+from schematizer.model.base import now
+from schematizer.model.record_tables import ChangeRow
 from tests.support.schematizer.watson import Watson, watson_over
 from tests.support.schematizer.watson_data import NAMESPACE
 
@@ -34,6 +38,8 @@ PAGES = {
     f"/sources/{NAMESPACE}/orders/history": ["Version 2", "added", "lines", "The first: 6 fields."],
     "/topics": ["cdc.shop.stock", "raw", "unknown", "kafka.bootstrap_servers is not set"],
     "/topics?kind=raw": ["cdc.raw.shop.stock"],
+    "/changes": ["New topic", "cdc.shop.orders", "What is different", "by", "Docs", "raw topics too"],
+    f"/changes?days=30&namespace={NAMESPACE}&raw=true": ["cdc.raw.shop.stock", "New consumer"],
     "/topics/cdc.shop.orders": ["materializer", "invoice-mailer", "warehouse", "read-write", "unknown"],
     "/schemas/3": ["cdc.shop.orders", "&#34;cqlType&#34;: &#34;bigint&#34;"],
     "/data-targets": ["warehouse", "redshift", "warehouse-loader", "team-bi"],
@@ -49,6 +55,7 @@ PAGES = {
 }
 HOSTILE = """"><script>alert(1)</script><img src=x onerror=alert(1)>'{{ 7 * 7 }}"""
 MAX_BYTES = 50_000
+LONG_AGO = now() - timedelta(days=20)
 
 
 class Structure(HTMLParser):
@@ -104,6 +111,27 @@ def test_nothing_from_elsewhere_and_nothing_inline_may_run(shown: Watson, path: 
     assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "same-origin"
+
+
+def test_change_topics_come_first_and_raw_ones_are_asked_for(shown: Watson) -> None:
+    assert "cdc.raw.shop.stock" not in shown.page("/topics")
+    assert "cdc.raw.shop.stock" in shown.page("/topics?kind=raw")
+
+
+def test_what_changed_is_shown_by_day(watson: Watson, database: Database) -> None:
+    """The newest first, in the period that was asked for, without raw topics."""
+    watson.store.register("cdc.shop.older-value", '{"type":"record","name":"V","fields":[]}')
+    older = update(ChangeRow).where(ChangeRow.about.startswith("cdc.shop")).where(ChangeRow.about.contains("older"))
+    database.write_session(lambda session: session.execute(older.values(changed_at=LONG_AGO)) and None)
+    page = watson.page("/changes")
+    assert page.index("<h2") == page.rindex("<h2"), "all of the data was made on one day"
+    assert "cdc.shop.older" not in page
+    assert "cdc.raw.shop.stock" not in page
+    assert f'<a href="/watson/sources/{NAMESPACE}/orders/history">What is different</a>' in page
+    month = watson.page("/changes?days=30")
+    assert month.index("cdc.shop.orders") < month.index("cdc.shop.older")
+    assert f"{LONG_AGO:%Y-%m-%d}" in month
+    assert "Nothing in" in watson.page("/changes?days=1&namespace=cdc.none")
 
 
 @pytest.mark.parametrize("path", ["/", "/topics", "/clients", "/data-targets", "/tags", "/unused", "/search?q=a"])
@@ -271,7 +299,7 @@ def test_what_a_reader_may_not_see_is_in_no_list(watson: Watson) -> None:
     watson.catalogue.data_targets.put_group("warehouse", "warehouse-loader", [shop, secret], by="x")
     target, lists = (
         "/watson/data-targets/warehouse",
-        ("/", "/topics", "/search?q=moon", "/tags/finance", "/unused?days=0"),
+        ("/", "/topics", "/changes?raw=true", "/search?q=moon", "/tags/finance", "/unused?days=0"),
     )
     for path in lists:
         assert "secret" in watson.page(path), path
