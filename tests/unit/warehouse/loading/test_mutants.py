@@ -113,8 +113,8 @@ MUTANTS: dict[str, tuple[Form, object, str, object]] = {
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_seeded_defect_is_found(mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    form, *changed = MUTANTS[mutant]
-    monkeypatch.setattr(*changed)
+    form, owner, name, changed = MUTANTS[mutant]
+    monkeypatch.setattr(owner, name, changed)
     assert is_found(tmp_path, form)
 
 
