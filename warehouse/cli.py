@@ -82,6 +82,18 @@ def audit(settings: Settings, topics: tuple[str, ...], *, repairs: bool) -> None
     audit_tables(settings, topics, repairs=repairs)
 
 
+@main.program_command("reload", params=[click.Argument(["topics"], metavar="TOPIC...", nargs=-1, required=True)])
+def reload(settings: Settings, topics: tuple[str, ...]) -> None:
+    """Loads tables again from the beginnings of their topics.
+
+    Each topic is loaded into a table of its own, TABLE__new, while the job goes on. Once it has caught up, it takes the
+    place of the table, with its rights, in one transaction.
+    """
+    from warehouse.commands.reload import reload_tables  # noqa: PLC0415 - --help and config need no Kafka
+
+    reload_tables(settings, topics)
+
+
 def _status_text(status: dict[str, Any]) -> str:
     from warehouse.job.status import text  # noqa: PLC0415 - --help and config need no PySpark
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from warehouse.records import TableName
 
 _AGAIN = (
-    "To load the table again from the topic's beginning, drop the table and its tombstones, and delete its row of the "
-    "table `state` in warehouse.state_schema, while the job is stopped."
+    "To load the table again from the topic's beginning, run `cassandra-warehouse reload TOPIC`, and then "
+    "`cassandra-warehouse retry TOPIC`."
 )
 
 
@@ -90,7 +90,17 @@ def tables_differ(count: int) -> CdcError:
 
 def table_busy(table: TableName) -> CdcError:
     return CdcError(
-        Code.WAREHOUSE_AWAY, f"The table {table} was loaded while its repair began.", "Run the command again."
+        Code.WAREHOUSE_AWAY,
+        f"The table {table} was loaded while its repair or its reload ended.",
+        "Run the command again.",
+    )
+
+
+def topic_empty(topic: str) -> CdcError:
+    return CdcError(
+        Code.WAREHOUSE_SETTING,
+        f"The topic {topic} has no rows: its table stays as it is.",
+        "Name a topic with messages, or drop the table and its row of the table `state`, while the job is stopped.",
     )
 
 

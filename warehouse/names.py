@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 63
 """PostgreSQL cuts longer names."""
-_TABLE_BYTES = 50
-"""Names of tables leave room for a suffix."""
+_TABLE_BYTES = 40
+"""Names of tables leave room for three suffixes: `__history`, `__new` and `__deleted`."""
 _OTHER = re.compile(r"[^a-z0-9_]")
 
 

@@ -42,6 +42,21 @@ class WarehouseSettings(ChosenTopicsSettings):
             "of a row and when it was valid, in `TABLE__history`. A job has one form."
         ),
     ] = "current"
+    deletes: Annotated[
+        Literal["remove", "mark"],
+        Field(
+            description="What a deletion does in the form `current`: `remove` the row, or keep it as it was, with the "
+            "time of the deletion in `_deleted_at`."
+        ),
+    ] = "remove"
+    deleted_days: Annotated[
+        float,
+        Field(
+            description="Time for which `TABLE__deleted` keeps the keys of deleted rows (days); 0 for always. Older "
+            "versions of a row must not come later than this.",
+            ge=0,
+        ),
+    ] = 0.0
     state_schema: Annotated[
         str,
         Field(
@@ -79,7 +94,9 @@ class WarehouseSettings(ChosenTopicsSettings):
     ] = 30.0
 
     def conflicts(self, _shared: shared.Settings) -> Iterator[Conflict]:
-        """A password that no server gets."""
+        """Settings that have no effect."""
+        if self.deletes == "mark" and self.form != "current":
+            yield Conflict("warehouse.deletes", f'has no effect: warehouse.form is "{self.form}"', "Remove it.")
         if self.target.startswith("duckdb:"):
             why = "has no effect: warehouse.target is a file of DuckDB"
             if self.password_file is not None:

@@ -112,8 +112,7 @@ class Bench:
         self._server = psutil.Process(server.process.pid)
         self._load_rows = load_rows
         self._url = server.new_database().replace("+psycopg", "")
-        self.database = self._url.rpartition("/")[2].partition("?")[0]
-        self.their_database = server.new_database().rpartition("/")[2].partition("?")[0]
+        self.their_database = server.new_database().partition("?")[0].rpartition("/")[2]
         loader = Loader(PostgreSqlConnection(self._url, "", 60.0), "cdc_warehouse")
         loader.prepare()
         schemas = Schemas(MemoryRegistry({KEY_ID: KEY_SCHEMA, SCHEMA_ID: SCHEMA}), TOPIC)

@@ -97,7 +97,10 @@ class Audits:
     def _rows_before(self, state: State) -> Iterator[list[SchemaRows]]:
         """The rows of all messages before the offsets of a table, in parts. CdcError."""
         schemas = Schemas(self._registry, state.topic)
-        maker, is_envelope = RowMaker(schemas), schemas.find(state.schema_id).is_envelope
+        maker, is_envelope = (
+            RowMaker(schemas, shows_deleted=self._loader.form.shows_deleted),
+            schemas.find(state.schema_id).is_envelope,
+        )
         shape = self._topics.each_shape([state.topic])[state.topic]
         if isinstance(shape, CdcError):
             raise shape

@@ -17,6 +17,7 @@ from warehouse.loading.table_task import Source, TableTask, TaskSettings
 from warehouse.names import table_name
 from warehouse.tables.schemas import Schemas
 from warehouse.targets.open import open_loader
+from warehouse.targets.reload import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +50,10 @@ class OpenTable(NamedTuple):
 class OpenTables(OpenShares[WarehousePlan, OpenTable]):
     """A share has all partitions of a topic. One consumer for all."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, is_beside: bool = False) -> None:
+        """is_beside: whether the tables are loaded beside those of their topics."""
         super().__init__(job.kafka, WAREHOUSE_FAULTS)
+        self._is_beside = is_beside
         self._job = job
         self._registry = RegistryClient(job.registry)
         self._loader = open_loader(job.settings)
@@ -71,8 +74,9 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
     def open_share(self, plan: WarehousePlan, share: Share, reader: SourceReader) -> OpenTable:
         """Read the table's state, and read its topic on from there."""
         shape, own = plan.shapes[share.stream], self._job.settings
+        table = table_name(share.stream, own.default_schema, self._loader.form.suffix)
         task = TableTask(
-            Source(table_name(share.stream, own.default_schema, self._loader.form.suffix), share.stream, shape),
+            Source(beside(table) if self._is_beside else table, share.stream, shape),
             self._loader,
             Schemas(self._registry, share.stream),
             TaskSettings(own.load_rows, own.load_bytes, own.load_seconds, own.on_value_refused == "null"),

@@ -23,7 +23,6 @@ from warehouse.loading.report import LoadReport
 from warehouse.loading.rows import RowMaker, SchemaRows, newest
 from warehouse.records import Column, Load, State, TableName
 from warehouse.tables.columns import ColumnError, merge_columns
-from warehouse.tables.forms import CHANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +87,7 @@ class TableTask:
         self.loader = loader
         self._source = source
         self._schemas = schemas
-        self._maker = RowMaker(schemas, shows_deleted=loader.form is CHANGES)
+        self._maker = RowMaker(schemas, shows_deleted=loader.form.shows_deleted)
         self._settings = settings
         self._fitting = Fitting(source.topic, loader.connection.dialect, nulls_refused=settings.nulls_refused)
         self._clock = clock

@@ -7,6 +7,7 @@ from typing import NamedTuple
 KEY, SEQUENCE, OP = "_key", "_sequence", "_op"
 PARTITION, OFFSET, CHANGED_AT = "_partition", "_offset", "_changed_at"
 VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
+DELETED_AT = "_deleted_at"
 _KEY = f"{KEY} UUID NOT NULL"
 _SEQUENCE = f"{SEQUENCE} BIGINT NOT NULL"
 
@@ -28,11 +29,30 @@ class Form(NamedTuple):
     has_tombstones: bool
 
     @property
+    def marks_deleted(self) -> bool:
+        """Whether deleted rows stay, and say when they were deleted."""
+        return any(definition.startswith(DELETED_AT) for definition in self.own)
+
+    @property
+    def shows_deleted(self) -> bool:
+        """Whether a deletion has the row before it."""
+        return self.marks_deleted or OP in self.own_names
+
+    @property
     def own_names(self) -> tuple[str, ...]:
         return tuple(definition.partition(" ")[0] for definition in self.own)
 
 
 CURRENT = Form("current", "", (_KEY, _SEQUENCE), (KEY,), keeps_all=False, has_tombstones=True)
+MARKED = Form(
+    "current",
+    "",
+    (_KEY, _SEQUENCE, f"{DELETED_AT} TIMESTAMPTZ"),
+    (KEY,),
+    keeps_all=False,
+    has_tombstones=False,
+)
+"""As CURRENT. A deleted row stays."""
 CHANGES = Form(
     "changes",
     "__changes",

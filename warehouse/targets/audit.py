@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warehouse.faults import state_foreign
 from warehouse.names import quoted
-from warehouse.tables.forms import CURRENT, KEY, OP, SEQUENCE
+from warehouse.tables.forms import CHANGED_AT, DELETED_AT, KEY, OP, SEQUENCE
 from warehouse.targets.connection import LoadTakenError
 from warehouse.targets.staging import own_columns, staged_columns
 from warehouse.targets.statements import STAGE, claim_state, create_stage, full_name, staged_value, tombstones
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from warehouse.records import Column, Rows, State, TableName
+    from warehouse.tables.forms import Form
     from warehouse.tables.types import Dialect
     from warehouse.targets.loader import Loader
 
@@ -48,6 +49,7 @@ class TableAudit:
         self._loader = loader
         self._connection = loader.connection
         self._table = table
+        self._form = loader.form
         self._columns: Sequence[Column] = ()
 
     @contextmanager
@@ -62,7 +64,7 @@ class TableAudit:
                 if not self._connection.run(claim, state.as_json(), *self._table, state.version):
                     raise LoadTakenError(str(self._table))
             self._columns = state.columns
-            self._connection.run(create_stage(own_columns(CURRENT), self._columns, self._connection.dialect))
+            self._connection.run(create_stage(own_columns(self._form), self._columns, self._connection.dialect))
             yield state
             for name in (STAGE, _FOLD, _DIFFERENT):
                 self._connection.run(f"DROP TABLE IF EXISTS {name}")
@@ -70,18 +72,18 @@ class TableAudit:
     def add(self, found: Sequence[Rows]) -> None:
         """Stage versions of rows, in any order."""
         for rows in found:
-            self._connection.stage(STAGE, staged_columns(rows, self._columns, CURRENT, self._connection.dialect))
+            self._connection.stage(STAGE, staged_columns(rows, self._columns, self._form, self._connection.dialect))
 
     def compare(self) -> int:
         """The number of rows that differ."""
-        for statement in compare_statements(self._table, self._columns, self._connection.dialect):
+        for statement in compare_statements(self._table, self._columns, self._form, self._connection.dialect):
             self._connection.run(statement)
         return int(self._connection.run(f"SELECT COUNT(*) FROM {_DIFFERENT}")[0][0])
 
     def differences(self, most: int) -> list[Difference]:
         """The first rows that differ, by their keys."""
         found = self._connection.run(f"SELECT * FROM {_DIFFERENT} ORDER BY {KEY} LIMIT {most}")
-        names = [SEQUENCE, *(column.name for column in self._columns)]
+        names = [*self._form.own_names[1:], *(column.name for column in self._columns)]
         return [
             Difference(str(key), kind, tuple(name for name, differs in zip(names, flags, strict=True) if differs))
             for key, kind, *flags in found
@@ -89,19 +91,25 @@ class TableAudit:
 
     def repair(self) -> None:
         """Make the rows that differ those of the fold."""
-        names = ", ".join([KEY, SEQUENCE, *(quoted(column.name) for column in self._columns)])
+        names = ", ".join([*self._form.own_names, *(quoted(column.name) for column in self._columns)])
         of_different = f"{KEY} IN (SELECT {KEY} FROM {_DIFFERENT})"
-        name, gone = full_name(self._table), full_name(tombstones(self._table))
+        name = full_name(self._table)
         self._connection.run(f"DELETE FROM {name} WHERE {of_different}")
-        self._connection.run(f"DELETE FROM {gone} WHERE {KEY} IN (SELECT {KEY} FROM {_FOLD}) AND {of_different}")
+        if self._form.has_tombstones:
+            gone = full_name(tombstones(self._table))
+            self._connection.run(f"DELETE FROM {gone} WHERE {KEY} IN (SELECT {KEY} FROM {_FOLD}) AND {of_different}")
         self._connection.run(f"INSERT INTO {name} ({names}) SELECT {names} FROM {_FOLD} WHERE {of_different}")
 
 
-def compare_statements(table: TableName, columns: Sequence[Column], dialect: Dialect) -> list[str]:
+def compare_statements(table: TableName, columns: Sequence[Column], form: Form, dialect: Dialect) -> list[str]:
     """Make the fold of what is staged, and the rows that differ from it: key, kind, and a flag for each column."""
     values = "".join(f", {staged_value(column, dialect)} AS {quoted(column.name)}" for column in columns)
     newest = f"ROW_NUMBER() OVER (PARTITION BY {KEY} ORDER BY {SEQUENCE} DESC) AS _place"
+    own, living = SEQUENCE, f" AND {OP} <> 'd'"
     flags = [f"t.{SEQUENCE} <> f.{SEQUENCE}"]
+    if form.marks_deleted:
+        own, living = f"{SEQUENCE}, CASE WHEN {OP} = 'd' THEN {CHANGED_AT} END AS {DELETED_AT}", ""
+        flags.append(f"t.{DELETED_AT} IS DISTINCT FROM f.{DELETED_AT}")
     for column in columns:
         name = quoted(column.name) + ("::TEXT" if column.type == "JSON" else "")  # PostgreSQL does not compare JSON
         flags.append(f"t.{name} IS DISTINCT FROM f.{name}")
@@ -111,8 +119,8 @@ def compare_statements(table: TableName, columns: Sequence[Column], dialect: Dia
     placed = f"SELECT s.*, {newest} FROM {STAGE} AS s"
     return [
         (
-            f"CREATE TEMPORARY TABLE {_FOLD} AS SELECT {KEY}, {SEQUENCE}{values} FROM ({placed}) AS s "
-            f"WHERE _place = 1 AND {OP} <> 'd'"
+            f"CREATE TEMPORARY TABLE {_FOLD} AS SELECT {KEY}, {own}{values} FROM ({placed}) AS s "
+            f"WHERE _place = 1{living}"
         ),
         (
             f"CREATE TEMPORARY TABLE {_DIFFERENT} AS SELECT COALESCE(t.{KEY}, f.{KEY}) AS {KEY}, {kind}, {shown} "

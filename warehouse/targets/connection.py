@@ -50,6 +50,10 @@ class Connection(Protocol):
         """As `transaction`. All its statements see the warehouse as the first one does."""
         ...
 
+    def grants(self, table: TableName, /) -> Sequence[str]:
+        """The statements that give the rights on a table again."""
+        ...
+
     def release(self) -> None:
         """Let other processes use the warehouse, until the next statement."""
         ...

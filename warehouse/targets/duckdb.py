@@ -75,6 +75,9 @@ class DuckDbConnection:
     def snapshot(self, table: TableName) -> AbstractContextManager[None]:
         return self.transaction(table)
 
+    def grants(self, table: TableName) -> Sequence[str]:  # noqa: ARG002 - DuckDB has no rights
+        return []
+
     def release(self) -> None:
         self.close()
 

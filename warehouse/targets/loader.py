@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from stream_runtime.fault_points import reach
@@ -28,6 +29,7 @@ from warehouse.targets.statements import (
     insert_state,
     merge,
     migrate_table,
+    purge_tombstones,
     select_state,
 )
 
@@ -38,13 +40,21 @@ if TYPE_CHECKING:
     from warehouse.targets.connection import Connection
 
 
+_PURGE_SECONDS = 3600.0  # between two purges of a table
+
+
 class Loader:
     """Loads tables of one warehouse."""
 
-    def __init__(self, connection: Connection, state_schema: str, form: Form = CURRENT) -> None:
+    def __init__(
+        self, connection: Connection, state_schema: str, form: Form = CURRENT, deleted_days: float = 0.0
+    ) -> None:
+        """deleted_days: how long the keys of deleted rows are kept; 0 for always."""
         self.connection = connection
         self.form = form
         self.state_schema = state_schema
+        self._deleted_days = deleted_days
+        self._purged: dict[TableName, float] = {}
 
     def prepare(self) -> None:
         """Make the table of the positions, if it is not there. CdcError."""
@@ -95,7 +105,16 @@ class Loader:
         for statement in merge(load.table, columns, form, connection.dialect):
             connection.run(statement)
         connection.run(drop_stage())
+        if self._deleted_days and form.has_tombstones and self._is_purge_due(load.table):
+            connection.run(purge_tombstones(load.table, self._deleted_days))
         reach(WarehousePoint.ROWS_MERGED)
+
+    def _is_purge_due(self, table: TableName) -> bool:
+        now = time.monotonic()
+        if now - self._purged.get(table, -_PURGE_SECONDS) < _PURGE_SECONDS:
+            return False
+        self._purged[table] = now
+        return True
 
 
 def check_offsets(load: Load) -> None:

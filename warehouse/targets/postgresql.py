@@ -27,6 +27,15 @@ _SAFE_CLASSES = ("42", "3F", "0A", "25", "28", "3D", "53", "54", "55", "57")
 """Classes of errors whose texts have names, and no values of rows."""
 
 
+_GRANTS = """
+SELECT format('GRANT %s ON %I.%I TO %s', privilege_type, nspname, relname,
+              CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
+       || CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
+FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace, aclexplode(relacl)
+WHERE nspname = ? AND relname = ? AND grantee <> relowner
+"""
+
+
 class PostgreSqlConnection:
     """warehouse.targets.connection.Connection."""
 
@@ -78,6 +87,9 @@ class PostgreSqlConnection:
             if isinstance(error, psycopg.Error):
                 raise table_refused(table, _text(error)) from None
             raise
+
+    def grants(self, table: TableName) -> Sequence[str]:
+        return [statement for (statement,) in self.run(_GRANTS, *table)]
 
     def release(self) -> None:
         """Others can use the server all the time."""

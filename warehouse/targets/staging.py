@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from warehouse.tables.types import Dialect
 
 _OWN = ((KEY, "UUID"), (SEQUENCE, "BIGINT"), (OP, "TEXT"))
-_OWN_OF_ALL = ((PARTITION, "INTEGER"), (OFFSET, "BIGINT"), (CHANGED_AT, "TIMESTAMPTZ"))
+_OWN_OF_PLACE = ((PARTITION, "INTEGER"), (OFFSET, "BIGINT"))
+_CHANGED_AT = (CHANGED_AT, "TIMESTAMPTZ")
 _LEAST_US, _MOST_US = -2_440_588 * 86_400_000_000, 2**63 - 2
 """The times that both warehouses have. Cassandra takes any number as a time of a write."""
 _UTC_US = pa.timestamp("us", "UTC")
@@ -38,7 +39,9 @@ class Staged(NamedTuple):
 
 def own_columns(form: Form) -> tuple[tuple[str, str], ...]:
     """The names and types of the warehouse's own columns in the staging."""
-    return (*_OWN, *_OWN_OF_ALL) if form.keeps_all else _OWN
+    if form.marks_deleted:
+        return (*_OWN, _CHANGED_AT)
+    return (*_OWN, *_OWN_OF_PLACE, _CHANGED_AT) if form.keeps_all else _OWN
 
 
 def staged_columns(rows: Rows, columns: Sequence[Column], form: Form, dialect: Dialect) -> list[Staged]:

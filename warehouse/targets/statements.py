@@ -8,9 +8,11 @@ from warehouse.names import quoted
 from warehouse.tables.forms import (
     CHANGED_AT,
     CURRENT,
+    DELETED_AT,
     HISTORY,
     IS_CURRENT,
     KEY,
+    MARKED,
     OFFSET,
     OP,
     PARTITION,
@@ -71,6 +73,13 @@ def claim_state(schema: str) -> str:
     )
 
 
+def delete_state(schema: str) -> str:
+    return (
+        f"DELETE FROM {quoted(schema)}.state WHERE table_schema = ? AND table_name = ? AND version = ? "
+        "RETURNING version"
+    )
+
+
 def create_table(table: TableName, columns: Iterable[Column], form: Form, *, is_indexed: bool) -> list[str]:
     """The statements that make a table and the one of its tombstones. No column of the row is NOT NULL: the key of a
     Cassandra partition that has only static columns has nulls.
@@ -112,6 +121,8 @@ def merge(table: TableName, columns: Sequence[Column], form: Form, dialect: Dial
     values = "".join(f", {staged_value(column, dialect)}" for column in columns)
     if form is CURRENT:
         return _merge_current(table, names, values)
+    if form is MARKED:
+        return _merge_marked(table, names, values)
     return _merge_history(table, names, values) if form is HISTORY else _merge_changes(table, names, values)
 
 
@@ -135,6 +146,38 @@ def _merge_current(table: TableName, names: str, values: str) -> list[str]:
             f"WHERE s.{OP} = 'd' AND NOT {in_table} AND NOT {in_gone}"
         ),
     ]
+
+
+def _merge_marked(table: TableName, names: str, values: str) -> list[str]:
+    """As _merge_current. A deleted row stays, as it was before, and keeps its sequence itself."""
+    name = full_name(table)
+    deleted_at = f"CASE WHEN {OP} = 'd' THEN {CHANGED_AT} END"
+    return [
+        f"DELETE FROM {name} AS o USING {STAGE} AS s WHERE o.{KEY} = s.{KEY} AND o.{SEQUENCE} < s.{SEQUENCE}",
+        (
+            f"INSERT INTO {name} ({KEY}, {SEQUENCE}, {DELETED_AT}{names}) "
+            f"SELECT {KEY}, {SEQUENCE}, {deleted_at}{values} FROM {STAGE} AS s WHERE NOT {_has_key(name)}"
+        ),
+    ]
+
+
+def purge_tombstones(table: TableName, days: float) -> str:
+    """Forget keys that were deleted so many days ago."""
+    age = f"INTERVAL '{days * 86_400:.0f} seconds'"
+    return f"DELETE FROM {full_name(tombstones(table))} WHERE deleted_at < now() - {age}"
+
+
+def swap_tables(table: TableName, other: TableName, form: Form) -> list[str]:
+    """Give the place of a table to another one of its schema."""
+    made = [*drop_tables(table), f"ALTER TABLE {full_name(other)} RENAME TO {quoted(table.table)}"]
+    if form.has_tombstones:
+        made.append(f"ALTER TABLE {full_name(tombstones(other))} RENAME TO {quoted(tombstones(table).table)}")
+    return made
+
+
+def drop_tables(table: TableName) -> list[str]:
+    """Drop a table and its tombstones, if they are there."""
+    return [f"DROP TABLE IF EXISTS {full_name(name)}" for name in (table, tombstones(table))]
 
 
 def _merge_changes(table: TableName, names: str, values: str) -> list[str]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cdc_common.errors.codes import CdcError, Code
 from tests.support.warehouse.audit_checks import check_audit
 from tests.support.warehouse.load_checks import STEPS, check_equal, play
+from tests.support.warehouse.reload_checks import check_reload
 from tests.support.warehouse.scene import Shop, Warehouse
 from tests.support.warehouse.types_checks import (
     INT_MAX,
@@ -21,7 +22,7 @@ from tests.support.warehouse.types_checks import (
     check_types,
     shop_of_types,
 )
-from warehouse.tables.forms import CHANGES, CURRENT, HISTORY
+from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, MARKED
 from warehouse.targets.postgresql import PostgreSqlConnection
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def connect(url: str) -> PostgreSqlConnection:
     return PostgreSqlConnection(url, "", 10.0)
 
 
-@given(steps=st.lists(STEPS, max_size=30), form=st.sampled_from([CURRENT, CHANGES, HISTORY]))
+@given(steps=st.lists(STEPS, max_size=30), form=st.sampled_from([CURRENT, CHANGES, HISTORY, MARKED]))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], report_multiple_bugs=False)
 def test_any_changes_and_failures(postgresql: PostgreSQL, steps: list[Step], form: Form) -> None:
     url = postgresql.new_database().replace("+psycopg", "")
@@ -146,6 +147,20 @@ def test_a_connection_that_is_cut_in_a_load(postgresql_url: str, monkeypatch: py
     assert [row["name"] for row in warehouse.rows()] == ["Ada"]
     warehouse.run()
     assert [row["name"] for row in warehouse.rows()] == ["Bob"]
+    warehouse.close()
+
+
+def test_a_table_is_swapped_with_its_rights(postgresql_url: str) -> None:
+    shop = Shop()
+    warehouse = Warehouse(shop.topic, lambda: connect(postgresql_url))
+    shop.put(9, 10, name="Ada")
+    warehouse.run()
+    warehouse.loader.connection.run("GRANT SELECT ON shop.orders TO PUBLIC")
+    check_reload(shop, warehouse)
+    [(granted,)] = warehouse.loader.connection.run(
+        "SELECT relacl::text FROM pg_class WHERE oid = 'shop.orders'::regclass"
+    )
+    assert "=r/" in granted
     warehouse.close()
 
 

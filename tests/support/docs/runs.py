@@ -34,7 +34,7 @@ _TOPIC_FILES = "tests/unit/schematizer/topic_files/test_files.py"
 _KEYS = "tests/unit/schematizer/security/test_secured_process.py"
 _ARCHIVE = "tests/servers/archive/test_program.py"
 _JOINERY = "tests/unit/joinery/commands/test_commands.py"
-_WAREHOUSE = "tests/servers/warehouse/test_program.py"
+_WAREHOUSE = "tests/servers/warehouse/test_commands.py"
 _JOB_STATUS = "tests/unit/materializer/job/test_status.py"
 
 OWN: dict[str, Work] = {
@@ -173,10 +173,13 @@ OWN: dict[str, Work] = {
         "stream_runtime.commands.job_status:print_status", _JOB_STATUS, ('ask(port, "status"',)
     ),
     "cassandra-archive retry": Work("stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
-    "cassandra-warehouse run": Work("warehouse.job.run:run_warehouse", _WAREHOUSE, ('"run"',)),
+    "cassandra-warehouse run": Work(
+        "warehouse.job.run:run_warehouse", "tests/servers/warehouse/test_program.py", ('"run"',)
+    ),
     "cassandra-warehouse check": Work("warehouse.commands.check:print_check", _WAREHOUSE, ('"check"',)),
     "cassandra-warehouse plan": Work("warehouse.commands.plan:print_plan", _WAREHOUSE, ('"plan"',)),
     "cassandra-warehouse audit": Work("warehouse.commands.audit:audit_tables", _WAREHOUSE, ('"audit"',)),
+    "cassandra-warehouse reload": Work("warehouse.commands.reload:reload_tables", _WAREHOUSE, ('"reload"',)),
     "cassandra-warehouse pack": Work(
         "stream_runtime.query.spark_archive:write_archive",
         "tests/unit/stream_runtime/query/test_spark_archive.py",

@@ -73,7 +73,7 @@ class PostgreSQL:
         self.databases += 1
         name = f"test{self.databases}"
         subprocess.run(self._psql(f"CREATE DATABASE {name}"), check=True, capture_output=True)
-        return f"postgresql+psycopg://test@/{name}?host={self.folder}"
+        return f"postgresql+psycopg://test@/{name}?host={self.folder}&port={self.port or _PORT}"
 
     def stop(self) -> None:
         assert self.process is not None

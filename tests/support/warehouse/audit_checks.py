@@ -55,7 +55,7 @@ def check_audit(shop: Shop, warehouse: Warehouse) -> None:
 def audit(warehouse: Warehouse, *, repairs: bool = False) -> list[Difference]:
     """The rows that differ."""
     table = TableAudit(warehouse.loader, TABLE)
-    maker = RowMaker(Schemas(warehouse.topic.registry, TOPIC))
+    maker = RowMaker(Schemas(warehouse.topic.registry, TOPIC), shows_deleted=warehouse.form.shows_deleted)
     with table.snapshot(repairs=repairs) as state:
         for number, offset in state.offsets.items():
             partition, first = SourcePartition(TOPIC, number), 0

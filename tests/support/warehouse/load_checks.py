@@ -11,7 +11,7 @@ from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, InjectedFaultError
 from tests.support.warehouse.scene import SCHEMAS, Row, Sent, Shop, Warehouse
 from warehouse.fault_points import WarehousePoint
-from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, Form
+from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, MARKED, Form
 from warehouse.targets.connection import LoadTakenError
 
 if TYPE_CHECKING:
@@ -80,6 +80,18 @@ def _wanted_rows(shop: Shop, offsets: Mapping[int, int]) -> tuple[list[str], lis
     return [], [(row,) for row in shop.rows_at(offsets).values()]
 
 
+def _wanted_marked(shop: Shop, offsets: Mapping[int, int]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The newest image of each row, and when it was deleted."""
+    last = {
+        sent.key: sent
+        for partition, messages in enumerate(shop.sent)
+        for sent in messages[: offsets.get(partition, 0)]
+        if sent is not None
+    }
+    own = ["_sequence", _micros("_deleted_at")]
+    return own, [(sent.sequence, sent.time_us if sent.op == "d" else None, sent.image) for sent in last.values()]
+
+
 def _wanted_changes(shop: Shop, offsets: Mapping[int, int]) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Each change once, at its place."""
     own = ["_partition", "_offset", "_op", "_sequence", _micros("_changed_at")]
@@ -115,6 +127,7 @@ def _micros(name: str) -> str:
 
 _WANTED: dict[Form, Callable[[Shop, Mapping[int, int]], tuple[list[str], list[tuple[Any, ...]]]]] = {
     CURRENT: _wanted_rows,
+    MARKED: _wanted_marked,
     CHANGES: _wanted_changes,
     HISTORY: _wanted_history,
 }

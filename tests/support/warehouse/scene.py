@@ -123,13 +123,14 @@ class Warehouse:
         self.form = form
         self.table = TABLE._replace(table=TABLE.table + form.suffix)
         self.settings = EVERYTHING
+        self.deleted_days = 0.0
         self.loader = Loader(connect(), "cdc_warehouse", form)
         self.loader.prepare()
         self.loader.connection.release()
 
     def open(self) -> TableTask:
         """A task with a connection of its own, as another process has it."""
-        loader = Loader(self.connect(), "cdc_warehouse", self.form)
+        loader = Loader(self.connect(), "cdc_warehouse", self.form, self.deleted_days)
         schemas = Schemas(self.topic.registry, TOPIC)
         return TableTask(Source(self.table, TOPIC, self.topic.shape), loader, schemas, self.settings)
 

@@ -67,6 +67,18 @@ class WarehouseSetup(NamedTuple):
             warehouse=WarehouseSettings(**own),
         )
 
+    def flags(self, **warehouse: Any) -> list[str]:  # noqa: ANN401 - settings
+        """The settings as flags of the program."""
+        own = self.settings(operations_port=0, **warehouse).warehouse
+        return [
+            f"--set=kafka.bootstrap_servers={self.bootstrap}",
+            f"--set=registry.url={self.registry}",
+            *(
+                f"--set=warehouse.{name}={','.join(value) if isinstance(value, list) else value}"
+                for name, value in own.model_dump(exclude_defaults=True).items()
+            ),
+        ]
+
     def make_topic(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)])[self.topic].result()

@@ -14,7 +14,7 @@ from stream_runtime.fault_points import Fault
 from tests.support.warehouse.load_checks import STEPS, check_equal, play
 from tests.support.warehouse.scene import TABLE, Shop, Warehouse
 from warehouse.fault_points import WarehousePoint
-from warehouse.tables.forms import CHANGES, CURRENT, HISTORY
+from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, MARKED
 from warehouse.targets.connection import LoadTakenError
 from warehouse.targets.duckdb import DuckDbConnection
 
@@ -46,7 +46,7 @@ def warehouse(shop: Shop, tmp_path: Path) -> Iterator[Warehouse]:
     made.close()
 
 
-@given(steps=st.lists(STEPS, max_size=30), form=st.sampled_from([CURRENT, CHANGES, HISTORY]))
+@given(steps=st.lists(STEPS, max_size=30), form=st.sampled_from([CURRENT, CHANGES, HISTORY, MARKED]))
 @settings(max_examples=20, report_multiple_bugs=False, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_changes_and_failures(tmp_path_factory: pytest.TempPathFactory, steps: list[Step], form: Form) -> None:
     file = tmp_path_factory.mktemp("duckdb") / "w.duckdb"
@@ -54,7 +54,7 @@ def test_any_changes_and_failures(tmp_path_factory: pytest.TempPathFactory, step
     play(shop, Warehouse(shop.topic, lambda: DuckDbConnection(file, 1.0), form), steps)
 
 
-@pytest.mark.parametrize("form", [CHANGES, HISTORY], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [CHANGES, HISTORY, MARKED], ids=["changes", "history", "marked"])
 def test_forms_with_all_versions(shop: Shop, tmp_path: Path, form: Form) -> None:
     warehouse = Warehouse(shop.topic, lambda: DuckDbConnection(tmp_path / "f.duckdb", 1.0), form)
     for number in range(12):
@@ -143,6 +143,22 @@ def test_an_older_version_never_comes_back(shop: Shop, warehouse: Warehouse) -> 
     warehouse.run()
     assert [(row["id"], row["name"]) for row in warehouse.rows()] == [(2, "Bob")]
     assert warehouse.offsets()[1] == 2
+
+
+def test_keys_of_deleted_rows_are_forgotten(shop: Shop, warehouse: Warehouse) -> None:
+    shop.put(1, 10, name="Ada")
+    shop.delete(1, 10)
+    shop.delete(2, 10)
+    warehouse.run()
+    run = warehouse.loader.connection.run
+    assert run("SELECT COUNT(*) FROM shop.orders__deleted") == [(2,)]
+    run("UPDATE shop.orders__deleted SET deleted_at = deleted_at - INTERVAL '1 day' WHERE _sequence > 3")
+    warehouse.loader.connection.release()
+    warehouse.deleted_days = 0.5
+    shop.put(4, 10, name="Bob")
+    warehouse.run()
+    assert run("SELECT _sequence FROM shop.orders__deleted") == [(3,)]
+    check_equal(shop, warehouse)
 
 
 def test_names_of_tables_and_columns(shop: Shop, warehouse: Warehouse) -> None:
