@@ -12,7 +12,7 @@ from joinery.joining.records import Group, Kind, Origin, Routed, Row
 from stream_runtime.errors import check_format
 
 FORMAT_VERSION = 1
-_MAY_MISS, _HAS_MORE = 4, 8
+MAY_MISS, _HAS_MORE = 4, 8
 
 
 class CodecError(Exception):
@@ -22,7 +22,7 @@ class CodecError(Exception):
 def encode(routed: Routed) -> tuple[bytes, bytes]:
     """The key and the value of a message."""
     (group, ident, columns), origin = routed.row, routed.origin
-    flags = routed.kind.value | (_MAY_MISS if routed.may_miss else 0) | (_HAS_MORE if routed.has_more else 0)
+    flags = routed.kind.value | (MAY_MISS if routed.may_miss else 0) | (_HAS_MORE if routed.has_more else 0)
     numbers = (
         FORMAT_VERSION,
         flags,
@@ -69,6 +69,6 @@ def _decode(key: bytes, value: bytes) -> Routed:
         Kind(flags & 3),
         row,
         Origin(of, partition, offset, sequence, ts_us, cause.decode()),
-        bool(flags & _MAY_MISS),
+        bool(flags & MAY_MISS),
         bool(flags & _HAS_MORE),
     )
