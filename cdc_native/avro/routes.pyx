@@ -3,6 +3,7 @@
 Python oracle: joinery.routing, joinery.internal.codec.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -358,3 +359,37 @@ cdef Messages _room(Messages owner, Py_ssize_t count, bint has_places):
         if made.indices == NULL:
             raise MemoryError
     return made
+
+
+def decode(bytes key not None, bytes value not None):
+    """(flags, size of the join key in the key, input, partition, offset, sequence, time, cause, ident, columns)
+    of a message of the internal topic; None if it is none of version 1.
+    """
+    cdef Cursor c
+    cdef int64_t numbers[8]
+    cdef Bytes parts[3]
+    cdef int64_t sizes[3]
+    cdef int i
+    c.at = <Bytes>PyBytes_AS_STRING(value)
+    c.end, c.is_bad = c.at + PyBytes_GET_SIZE(value), False
+    for i in range(8):
+        numbers[i] = read_avro_long(&c)
+        if i == 0 and numbers[0] != 1:
+            return None
+    for i in range(3):
+        sizes[i] = read_avro_long(&c)
+        if c.is_bad or not 0 <= sizes[i] <= c.end - c.at:
+            return None
+        parts[i] = c.at
+        c.at += sizes[i]
+    if c.is_bad or c.at != c.end or not 0 <= numbers[2] <= PyBytes_GET_SIZE(key):
+        return None
+    try:
+        cause = PyUnicode_DecodeUTF8(<const char*>parts[0], sizes[0], NULL)
+    except UnicodeDecodeError:
+        return None
+    return (
+        numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7], cause,
+        PyBytes_FromStringAndSize(<const char*>parts[1], sizes[1]),
+        PyBytes_FromStringAndSize(<const char*>parts[2], sizes[2]),
+    )

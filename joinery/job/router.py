@@ -63,7 +63,11 @@ class Router:
         """
         if IS_NATIVE:
             with suppress(RouteError, MessageError, _NotNativeError, *REFUSALS):
-                return self._route_together(records)
+                return self.route_together(records)
+        return self.route_one_by_one(records)
+
+    def route_one_by_one(self, records: Sequence[SourceRecord]) -> Transformed:
+        """The messages of the records before the one that cannot be routed."""
         messages: list[Message] = []
         for number, record in enumerate(records):
             try:
@@ -73,8 +77,10 @@ class Router:
                 return Transformed(messages, refused, records=number)
         return Transformed(messages, records=len(records))
 
-    def _route_together(self, records: Sequence[SourceRecord]) -> Transformed:
-        """A group of messages for each schema and input. Those to one partition are in the order of the batch."""
+    def route_together(self, records: Sequence[SourceRecord]) -> Transformed:
+        """Route all in the core, or raise. A group of messages for each schema and input: those to one partition are
+        in the order of the batch.
+        """
         batch = records if isinstance(records, SourceBatch) else SourceBatch.of(records)
         found = [
             (values, way.routes)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import cdc_native
 from cdc_common.messages import wire
-from joinery.job import router as router_module
 from joinery.job.router import Router
 from joinery.records import Stage
 from stream_runtime.records import SourcePartition, SourceRecord, TopicShape
@@ -94,10 +93,7 @@ def records_of(values: Sequence[bytes | None]) -> list[SourceRecord]:
 
 
 def both(router: Router, records: Sequence[SourceRecord]) -> tuple[Transformed, Transformed]:
-    native = router.route_chunk(records)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(router_module, "IS_NATIVE", False)
-        return native, router.route_chunk(records)
+    return router.route_chunk(records), router.route_one_by_one(records)
 
 
 def by_partition(messages: Sequence[Message]) -> dict[int, list[Message]]:
