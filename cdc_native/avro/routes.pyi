@@ -8,9 +8,7 @@ from cdc_native.avro.rewrite import Layout
 
 Piece: TypeAlias = tuple[int, int, bool]
 
-def decode(
-    key: bytes, value: bytes
-) -> tuple[int, int, int, int, int, int, int, str, bytes, bytes] | None: ...
+def decode(key: bytes, value: bytes) -> tuple[int, int, int, int, int, int, int, str, bytes, bytes] | None: ...
 
 class Routes:
     def __init__(
