@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from stream_runtime.records import Message, SourceRecord
@@ -94,6 +95,26 @@ class MessageGroup(NamedTuple):
     keys: Messages
     # Their values, at the same places.
     values: Messages
+
+
+class MessageBatches(Sequence[Message]):
+    """Messages to several partitions. Those to one partition are in order."""
+
+    def __init__(self, batches: Sequence[MessageGroups]) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+    @overload
+    def __getitem__(self, number: int) -> Message: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Message]: ...
+    def __getitem__(self, number: int | slice) -> Message | Sequence[Message]:
+        return list(self)[number]
+
+    def __iter__(self) -> Iterator[Message]:
+        return chain.from_iterable(self.batches)
 
 
 class MessageGroups(Sequence[Message]):

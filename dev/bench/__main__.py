@@ -86,6 +86,12 @@ CHOICES = (
         _MORE,
     ),
     Choice(
+        "joinery",
+        "dev.bench.joinery",
+        "1",
+        "Both steps of a join, the first one by the core and by Python; no servers",
+    ),
+    Choice(
         "warehouse",
         "dev.bench.warehouse",
         "5",

@@ -6,13 +6,21 @@ flags, the length of the join key in the key, the origin, the row's ident and it
 
 from __future__ import annotations
 
+import cdc_native
 from cdc_common.messages.avro.encoding import encode_bytes, encode_long, encode_string
 from cdc_common.messages.avro.skipping import read_long
 from joinery.joining.records import Group, Kind, Origin, Routed, Row
 from stream_runtime.errors import check_format
 
+IS_NATIVE = cdc_native.is_enabled()
+if IS_NATIVE:
+    from cdc_native.avro.routes import decode as native_decode
+
 FORMAT_VERSION = 1
-_MAY_MISS, _HAS_MORE = 4, 8
+MAY_MISS, _HAS_MORE = 4, 8
+
+
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 class CodecError(Exception):
@@ -22,7 +30,7 @@ class CodecError(Exception):
 def encode(routed: Routed) -> tuple[bytes, bytes]:
     """The key and the value of a message."""
     (group, ident, columns), origin = routed.row, routed.origin
-    flags = routed.kind.value | (_MAY_MISS if routed.may_miss else 0) | (_HAS_MORE if routed.has_more else 0)
+    flags = routed.kind.value | (MAY_MISS if routed.may_miss else 0) | (_HAS_MORE if routed.has_more else 0)
     numbers = (
         FORMAT_VERSION,
         flags,
@@ -39,6 +47,12 @@ def encode(routed: Routed) -> tuple[bytes, bytes]:
 
 def decode(key: bytes, value: bytes) -> Routed:
     """A message of its key and value. CodecError; CdcError STATE_FORMAT for one of a later version."""
+    found = native_decode(key, value) if IS_NATIVE else None
+    if found is not None and found[0] & 3 in _KINDS:
+        flags, key_size, of, partition, offset, sequence, ts_us, cause, ident, columns = found
+        row = Row(Group(key[:key_size], key[key_size:]), ident, columns)
+        origin = Origin(of, partition, offset, sequence, ts_us, cause)
+        return Routed(_KINDS[flags & 3], row, origin, bool(flags & MAY_MISS), bool(flags & _HAS_MORE))
     try:
         return _decode(key, value)
     except (IndexError, ValueError) as error:
@@ -69,6 +83,6 @@ def _decode(key: bytes, value: bytes) -> Routed:
         Kind(flags & 3),
         row,
         Origin(of, partition, offset, sequence, ts_us, cause.decode()),
-        bool(flags & _MAY_MISS),
+        bool(flags & MAY_MISS),
         bool(flags & _HAS_MORE),
     )

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.messages.avro.encoding import encode_bytes, encode_long
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 CONTINUATION = b"mc"
 _FRONTIER = b"mf"
 _HALF = b"mh"
+_MOST_PLACES = 10_000  # partitions of inputs, whose keys a process keeps
 
 
 class StoredRow(NamedTuple):
@@ -58,10 +60,12 @@ def counts_key(group: Group) -> bytes:
     return b"n" + encode_bytes(group.key) + encode_bytes(group.alone)
 
 
+@lru_cache(_MOST_PLACES)
 def frontier_key(number: int, partition: int) -> bytes:
     return _FRONTIER + bytes((number,)) + partition.to_bytes(4, "big")
 
 
+@lru_cache(_MOST_PLACES)
 def half_key(number: int, partition: int) -> bytes:
     return _HALF + bytes((number,)) + partition.to_bytes(4, "big")
 

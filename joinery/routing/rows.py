@@ -41,12 +41,18 @@ class RowCutter:
         images = [field["type"] for field in envelope["fields"] if field["name"] in ("before", "after")]
         self._null_branch = images[0].index("null") if is_nullable(images[0]) else None
         row = definition(next(branch for branch in _listed(images[0]) if branch != "null"), named)
+        self.first_column: str = row["fields"][0]["name"]
         self._row_skips = [skipper(field["type"], named) for field in row["fields"]]
         self._source = _SourceCutter(definition(_type_of(envelope, "source"), named), named)
         types = {name: (field["type"], given.schema.named) for name, field in given.schema.columns.items()}
         self._join, self._ident, self._columns = (
-            self._pieces(targets, types, row, named) for targets in (given.join, given.ident, given.columns)
+            self._made_of(targets, types, row, named) for targets in (given.join, given.ident, given.columns)
         )
+
+    @property
+    def pieces(self) -> tuple[list[Piece], list[Piece], list[Piece]]:
+        """Those of the join key, of the other key columns, and of the selected columns."""
+        return self._join, self._ident, self._columns
 
     def change(self, value: bytes, partition: int, offset: int) -> InputChange:
         """The change that the Avro bytes of a value hold. RouteError."""
@@ -94,7 +100,7 @@ class RowCutter:
             raise RouteError(f"its column {missing} is null or missing, and joined rows have a value there")
         return b"".join(found)
 
-    def _pieces(
+    def _made_of(
         self, targets: Sequence[Target], types: dict[str, tuple[Tree, Named]], row: Tree, named: Named
     ) -> list[Piece]:
         return [make_piece(target, types[target.column], row, named) for target in targets]

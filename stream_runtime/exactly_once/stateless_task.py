@@ -22,7 +22,7 @@ from stream_runtime.exactly_once.report import NOTHING_DONE, Report
 from stream_runtime.fault_points import StatelessPoint, reach
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.records import Message
-from stream_runtime.source_batch import MessageGroups, SourceBatch
+from stream_runtime.source_batch import MessageBatches, MessageGroups, SourceBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -169,9 +169,10 @@ class StatelessTask:
 
     def _commit(self, partition: SourcePartition, messages: Sequence[Message], offset: int) -> None:
         now, sent = self._wall_clock(), bool(messages) or not self.is_new(partition)
-        if isinstance(messages, MessageGroups) and isinstance(self._commits, TakesBatches):
-            self._commits.send_groups(messages)
-            reach(StatelessPoint.SOME_SENT)
+        if isinstance(messages, (MessageGroups, MessageBatches)) and isinstance(self._commits, TakesBatches):
+            for groups in messages.batches if isinstance(messages, MessageBatches) else [messages]:
+                self._commits.send_groups(groups)
+                reach(StatelessPoint.SOME_SENT)
         else:
             for message in messages:
                 self._commits.send(message)

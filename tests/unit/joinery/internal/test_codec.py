@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
+from joinery.internal import codec
 from joinery.internal.codec import CodecError, decode, encode
 from joinery.joining.records import Group, Kind, Origin, Routed, Row
 
@@ -26,6 +27,14 @@ ONE = Routed(Kind.PUT, Row(Group(b"ab"), b"c", b"d"), Origin(1, 2, 3, 4, 5, "wri
 @given(ROUTED)
 def test_a_message_is_read_as_it_was_written(routed: Routed) -> None:
     assert decode(*encode(routed)) == routed
+
+
+@pytest.mark.skipif(not codec.IS_NATIVE, reason="the core is not in use")
+@given(ROUTED)
+def test_the_core_reads_what_the_python_code_reads(routed: Routed) -> None:
+    key, value = encode(routed)
+    assert codec.native_decode(key, value) is not None  # type: ignore[attr-defined] # it is there with the core
+    assert codec._decode(key, value) == decode(key, value)
 
 
 def test_damaged_messages_are_refused() -> None:
