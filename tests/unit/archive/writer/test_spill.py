@@ -36,15 +36,12 @@ def test_rows_come_by_partition_and_offset(tmp_path: Path, most_bytes: int) -> N
         spill.add(partition, batch(key, offsets, buckets))
         for offset, bucket in zip(offsets, buckets, strict=True):
             wanted.setdefault(FileKey(*key, bucket), []).append((partition, offset))
-    assert spill.counts == {key: len(rows) for key, rows in wanted.items()}
-    for key in [*wanted, *wanted]:
-        found = [(partition, at) for partition, rows in spill.read(key) for at in rows.column("offset").to_pylist()]
-        assert found == sorted(wanted[key])
-        assert all(
-            text == f"row {at}"
-            for _, rows in spill.read(key)
-            for at, text in zip(rows.column("offset").to_pylist(), rows.column("text").to_pylist(), strict=True)
-        )
+    assert spill.counts == {file: len(rows) for file, rows in wanted.items()}
+    for file in [*wanted, *wanted]:
+        read = [
+            (partition, row["offset"], row["text"]) for partition, rows in spill.read(file) for row in rows.to_pylist()
+        ]
+        assert read == [(partition, at, f"row {at}") for partition, at in sorted(wanted[file])]
     assert len(list(tmp_path.rglob("rows"))) == (most_bytes < 10**9)
     spill.clear()
     assert list(spill.read(FileKey(*AVRO, -1))) == []
