@@ -15,7 +15,8 @@ from archive.stores.store import open_store
 from archive.writer.cut import CutSettings
 from archive.writer.positions import CutPosition
 from archive.writer.schema_plans import SchemaPlans
-from archive.writer.share_task import EventTopic, ShareParts, ShareSettings, ShareTask
+from archive.writer.share_parts import EventTopic, ShareParts, ShareSettings
+from archive.writer.share_task import ShareTask
 from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.messages.topics import partition_for
 from stream_runtime.exactly_once.report import NOTHING_DONE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from archive.faults import ARCHIVE_FAULTS, location_taken
 from archive.job.plan import DEAD_LETTER_BYTES, EVENT_BYTES, ArchivePlan, Stream, list_shares
 from archive.job.worker_loop import ArchiveTask
-from archive.stores.store import open_store
+from archive.stores.store import check_store, open_store
 from archive.table_names import unversioned
 from cdc_common.errors.codes import CdcError
 from cdc_native import is_enabled
@@ -75,7 +75,7 @@ class TopicPlanner(ChosenTopics):
         self.check_tables()
         self._topics.check_transaction_timeout(own.transaction_timeout_seconds)
         store = open_store(own.location)
-        store.check()
+        check_store(store)
         store.put_new_bytes(_OWNER, own.group_id.encode())
         owner = (store.read(_OWNER) or b"").decode()
         if owner != own.group_id:

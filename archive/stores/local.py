@@ -75,14 +75,9 @@ class LocalStore:
     def uri(self, path: str) -> str:
         return f"file://{self._root / path}"  # readers of Iceberg decode no escapes
 
-    def check(self) -> None:
-        name = f"_archive/check-{secrets.token_hex(8)}"
-        is_new = self.put_new_bytes(name, b"")
-        is_new_again = self.put_new_bytes(name, b"")
-        with self._errors("delete", name):
-            (self._root / name).unlink()
-        if not is_new or is_new_again:
-            raise location_refused(str(self._root), "it stores a file twice under one name")
+    def delete(self, path: str) -> None:
+        with self._errors("delete", path):
+            (self._root / path).unlink(missing_ok=True)
 
     def catalog_properties(self) -> dict[str, str]:
         return {}

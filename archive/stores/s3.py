@@ -1,12 +1,12 @@
 """A bucket of S3, or of a store that speaks its protocol: `s3://bucket/folder`.
 
-A file is stored only if its name is free: `If-None-Match: *`, which AWS, MinIO and others know. A start checks that.
+A file is stored only if its name is free: `If-None-Match: *`, which AWS, MinIO and others know.
 Parts of a large file have no name until all are there.
 """
 
 from __future__ import annotations
 
-import secrets
+import re
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from archive.faults import location_refused
 from stream_runtime.fault_points import reach
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -31,6 +31,12 @@ PART_BYTES = 64 * 1024 * 1024
 ATTEMPTS = 5
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
+_OPTIONS = {
+    "region": (".+", "a region"),
+    "scheme": ("https?", "http or https"),
+    "endpoint_override": ("[^/]+", "HOST:PORT"),
+    "path_style": ("true|false", "true or false"),
+}
 _NEW = {"IfNoneMatch": "*"}
 _TAKEN = "PreconditionFailed"
 _CONFLICT = "ConditionalRequestConflict"  # another request for the name is under way, and may fail
@@ -58,11 +64,9 @@ class S3Location(NamedTuple):
         if "@" in url.netloc:
             raise location_refused("s3://…", "it holds credentials, which logs and errors would show")
         options = dict(parse_qsl(url.query, keep_blank_values=True))
-        unknown = sorted(options.keys() - {"region", "scheme", "endpoint_override", "path_style"})
-        if unknown or not url.netloc:
-            raise location_refused(
-                location, f"it has the unknown option {unknown[0]}" if unknown else "it has no bucket"
-            )
+        problem = _problem_of(url.netloc, options)
+        if problem:
+            raise location_refused(location, problem)
         host = options.get("endpoint_override")
         endpoint = f"{options.get('scheme', 'https')}://{host}" if host else None
         path_style = options.get("path_style", "true" if endpoint else "false") == "true"
@@ -89,6 +93,21 @@ class S3Location(NamedTuple):
         """Return the properties with which PyIceberg reaches the store."""
         found = {"s3.region": self.region, "s3.endpoint": self.endpoint}
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _problem_of(bucket: str, options: Mapping[str, str]) -> str:
+    """Why a location cannot be used; empty if it can."""
+    if not bucket:
+        return "it has no bucket"
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            return f"it has the unknown option {name}"
+        pattern, what = _OPTIONS[name]
+        if not re.fullmatch(pattern, value):
+            return f"its option {name} is not {what}"
+    if "scheme" in options and "endpoint_override" not in options:
+        return "its option scheme has no effect without endpoint_override"
+    return ""
 
 
 class S3Store:
@@ -139,15 +158,9 @@ class S3Store:
     def uri(self, path: str) -> str:
         return f"s3://{self._bucket}/{self._key(path)}"
 
-    def check(self) -> None:
-        name = f"_archive/check-{secrets.token_hex(8)}"
-        is_new = self.put_new_bytes(name, b"")
-        is_new_again = self.put_new_bytes(name, b"")
-        with self._errors("delete", name):
-            self._client.delete_object(Bucket=self._bucket, Key=self._key(name))
-        if not is_new or is_new_again:
-            problem = "it stores a file twice under one name, so it does not know If-None-Match"
-            raise location_refused(self.uri(""), problem)
+    def delete(self, path: str) -> None:
+        with self._errors("delete", path):
+            self._client.delete_object(Bucket=self._bucket, Key=self._key(path))
 
     def catalog_properties(self) -> dict[str, str]:
         return self._location.catalog_properties()

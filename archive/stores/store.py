@@ -5,6 +5,7 @@ Paths are relative to the store's location and use `/`.
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Protocol
 
 from archive.faults import location_refused
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """A store. CdcError(CHECKPOINT_LOCATION) if it refuses."""
+    """A store. CdcError(ARCHIVE_LOCATION) if it refuses."""
 
     def put_new(self, path: str, source: Path, /) -> bool:
         """Store a copy of a file of this machine under a path that has no file yet; whether it had none. Of two calls
@@ -54,8 +55,8 @@ class Store(Protocol):
         """The name of a file for readers of its table."""
         ...
 
-    def check(self) -> None:
-        """Check at the start that files can be stored only once."""
+    def delete(self, path: str, /) -> None:
+        """Delete a file that may be there."""
         ...
 
     def catalog_properties(self) -> dict[str, str]:
@@ -74,3 +75,13 @@ def open_store(location: str) -> Store:
     if "://" in location:
         raise location_refused(location, "only folders and s3://bucket/folder are supported")
     return LocalStore(location)
+
+
+def check_store(store: Store) -> None:
+    """Check that a file is stored only if its name is free, and deleted. CdcError."""
+    name = f"_archive/check-{secrets.token_hex(8)}"
+    is_new = store.put_new_bytes(name, b"")
+    is_new_again = store.put_new_bytes(name, b"")
+    store.delete(name)
+    if not is_new or is_new_again:
+        raise location_refused(store.uri(""), "it stores a file twice under one name (S3: it ignores If-None-Match)")

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from archive.records import MadeFile, PlannedFile
+from archive.writer.spill import memory_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,7 @@ def write_parquet(target: Path, rows: Iterable[tuple[int, pa.RecordBatch]], grou
             group.append(batch)
             count += len(batch)
             waiting += len(batch)
-            size += batch.nbytes
+            size += memory_of(batch)
             if waiting >= group_rows or size >= _GROUP_BYTES:
                 writer.write_table(pa.Table.from_batches(group), row_group_size=group_rows)
                 group, waiting, size = [], 0, 0

@@ -7,10 +7,11 @@ from base64 import b64encode
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import structlog
 
 from archive.records import Refused
-from archive.writer.rows import FileKey, RowBatch
+from archive.writer.rows import FileKey, RowBatch, RowKey
 from archive.writer.spill import Spill
 from cdc_common.errors.codes import Code
 from stream_runtime.records import Message, SourcePartition
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import pyarrow as pa
-
 _logger = structlog.get_logger(__name__)
 _NAMED = 100  # of a cut, in its file event
 _MEMORY_BYTES = 1024 * 1024
-_KEY = FileKey("bytes", None, 1, 0)
+_ROWS = RowKey("bytes", None, 1)
+_KEY = FileKey(*_ROWS, 0)
 
 
 class RefusedMessages:
@@ -44,7 +44,8 @@ class RefusedMessages:
         for row in messages.slice(0, _NAMED - len(self.named)).select(["offset", "reason"]).to_pylist():
             self.named.append(Refused(partition.partition, row["offset"], row["reason"]))
         if keep:
-            self._spill.add(partition.partition, RowBatch(_KEY, messages))
+            buckets = pa.repeat(pa.scalar(_KEY.bucket, pa.int64()), len(messages))
+            self._spill.add(partition.partition, RowBatch(_ROWS, buckets, messages))
 
     def letters(self, target: str) -> Iterator[Message]:
         """The dead letters, to the topic `target`: JSON that says where and why, with the bytes of key and value."""

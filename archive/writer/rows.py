@@ -41,6 +41,17 @@ REFUSED = pa.schema(
 """The columns of messages that become no rows."""
 
 
+class RowKey(NamedTuple):
+    """Rows with the same key have the same columns."""
+
+    # The form of the rows.
+    form: FileForm
+    # The id of the schema; None for messages without a schema.
+    schema_id: int | None
+    # The schema version of the table.
+    version: int
+
+
 class FileKey(NamedTuple):
     """Rows with the same key, of all partitions of a share, are in one file of a cut."""
 
@@ -53,12 +64,19 @@ class FileKey(NamedTuple):
     # The number of the hour, or day, since 1970 (UTC).
     bucket: int
 
+    @property
+    def rows(self) -> RowKey:
+        """The key of its rows."""
+        return RowKey(self.form, self.schema_id, self.version)
+
 
 class RowBatch(NamedTuple):
-    """Rows of one file, in the order of their offsets."""
+    """Rows of the same columns, in the order of their offsets."""
 
-    # The key of the file.
-    key: FileKey
+    # Their key.
+    key: RowKey
+    # The number of each row's hour, or day, since 1970 (UTC).
+    buckets: pa.Array
     # The rows.
     rows: pa.RecordBatch
 
@@ -66,7 +84,7 @@ class RowBatch(NamedTuple):
 class MadeRows(NamedTuple):
     """The rows of a batch."""
 
-    # The rows of each file.
+    # The rows.
     batches: list[RowBatch]
     # The number of tombstones that were ignored.
     tombstones: int
@@ -262,7 +280,7 @@ class RowMaker:
             columns["_kafka_key"] = work.keys.take(places)
         rows = pa.RecordBatch.from_arrays([columns[name] for name in layout.schema.names], schema=layout.schema)
         form: FileForm = "json" if layout.plan.form == "json" else "avro"
-        yield from self._by_bucket(rows, form, layout.plan.schema_id, layout.plan.version)
+        yield self._row_batch(rows, RowKey(form, layout.plan.schema_id, layout.plan.version))
 
     def _bytes_rows(self, work: _Batch, schema_id: int | None, places: pa.Array) -> Iterator[RowBatch]:
         offsets, kafka_ms = work.at(places)
@@ -274,18 +292,11 @@ class RowMaker:
         columns["_kafka_value"] = work.values.take(places)
         schema = self._plans.bytes_layout().schema
         rows = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-        yield from self._by_bucket(rows, "bytes", schema_id, 1)
+        yield self._row_batch(rows, RowKey("bytes", schema_id, 1))
 
-    def _by_bucket(
-        self, rows: pa.RecordBatch, form: FileForm, schema_id: int | None, version: int
-    ) -> Iterator[RowBatch]:
-        """The rows in parts, one for each hour or day."""
+    def _row_batch(self, rows: pa.RecordBatch, key: RowKey) -> RowBatch:
         micros = rows.column("_event_time").cast(pa.int64())
-        buckets = _floor(micros, BUCKET_US[self._definition.bucket])
-        found = pc.unique(buckets)
-        for bucket in found.to_pylist():
-            part = rows if len(found) == 1 else rows.filter(pc.equal(buckets, bucket))
-            yield RowBatch(FileKey(form, schema_id, version, bucket), part)
+        return RowBatch(key, _floor(micros, BUCKET_US[self._definition.bucket]), rows)
 
 
 def _groups_beside(values: Messages) -> Iterator[tuple[int | None, Messages | None, pa.Array]]:

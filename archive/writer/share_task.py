@@ -15,24 +15,21 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from archive.events.file_event import FileEvent
 from archive.fault_points import ArchivePoint
 from archive.faults import ARCHIVE_FAULTS, intent_differs, share_size_changed
-from archive.records import Definition, Range, ShareName
-from archive.stores.store import Store
-from archive.writer.cut import CutClock, CutSettings
+from archive.records import Range, ShareName
+from archive.writer.cut import CutClock
 from archive.writer.intent import Intent, intents_folder, plan_files, read_intent, store_intent
 from archive.writer.parquet import describe, write_parquet
 from archive.writer.positions import CutPosition, decode
 from archive.writer.refused import RefusedMessages
 from archive.writer.report import CutReport
 from archive.writer.rows import FileKey, RowMaker
-from archive.writer.schema_plans import SchemaPlans
 from archive.writer.spill import Spill
-from stream_runtime.exactly_once.commits import Commits, NotOwnerError
+from stream_runtime.exactly_once.commits import NotOwnerError
 from stream_runtime.fault_points import reach
 from stream_runtime.records import Message, SourcePartition
 
@@ -40,67 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from archive.records import MadeFile, PlannedFile, Refused
+    from archive.writer.share_parts import ShareParts, ShareSettings
     from stream_runtime.records import Share, TopicShape
     from stream_runtime.source_batch import SourceBatch
 
 
-class Bounds(Protocol):
-    """The first available offset and the end of partitions: stream_runtime.kafka.Topics.bounds."""
-
-    def __call__(self, partitions: Sequence[SourcePartition], /) -> Mapping[SourcePartition, tuple[int, int]]: ...
-
-
 class IntentTakenError(NotOwnerError):
     """Another task has stored the intent of the cut: a new task finishes that one."""
-
-
-class EventTopic(NamedTuple):
-    """The place for the file events of a share."""
-
-    # The name of the topic.
-    topic: str
-    # The number of the partition.
-    partition: int
-
-
-class ShareSettings(NamedTuple):
-    """The settings of a share."""
-
-    # The consumer group.
-    group: str
-    # The definition with which new cuts are made.
-    definition: Definition
-    # The limits of a cut.
-    cut: CutSettings
-    # The number of partitions that a share has at most.
-    partitions_per_share: int
-    # The age, in s, of an offset that is committed again.
-    refresh_seconds: float
-    # The time, in s, that offsets which only markers have moved wait for an event.
-    idle_seconds: float
-    # Whether compaction may remove messages before a retry reads them.
-    is_compacted: bool
-
-
-class ShareParts(NamedTuple):
-    """The clients and places that a share works with."""
-
-    # The protocol that commits offsets.
-    commits: Commits
-    # The store of the files.
-    store: Store
-    # The plans of the topic's schemas.
-    plans: SchemaPlans
-    # The place for file events.
-    events: EventTopic
-    # The topic for dead letters.
-    dead_letter_topic: str
-    # Returns the first available offset and the end of partitions.
-    bounds: Bounds
-    # The folder on the worker's disk, for this share alone.
-    folder: Path
-    # The bytes of rows that are held before they go to disk.
-    spill_bytes: int
 
 
 class ShareTask:

@@ -21,7 +21,7 @@ from cdc_common.messages.avro.names import avro_names, namespace
 from cdc_common.messages.errors import MessageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cdc_common.messages.avro.type_forms import TypeForms
     from cdc_common.messages.changes import ColumnImage, RowChange, RowImage
@@ -313,26 +313,36 @@ def _fields(
 ) -> tuple[list[dict[str, Any]], list[_Column]]:
     names, part_names = _field_names(table, forms)
     types = AvroTypes(avro_namespace, forms)
-    schemas, described = [], []
+    made: list[tuple[dict[str, Any], _Column]] = []
     for column in columns:
-        is_key = _is_of_key(column)
         if (column.name, 0) in part_names:
-            parts = forms.parts_of(column.type) or {}
-            for place, (part, part_type) in enumerate(parts.items()):
-                name = part_names[column.name, place]
-                avro_type = types.column(name, part_type)
-                part_field = field(f"{column.name}.{part}", name, part_type, avro_type.schema, is_nullable=True)
-                schemas.append(part_field | {"cqlColumn": column.name} | _static(column))
-                of = _Part(place, len(parts))
-                described.append(_Column(column.name, name, True, avro_type.encode, None, of))
-            continue
-        avro_type = types.column(names[column.name], column.type, cql_name=column.name, is_key=is_key)
-        is_nullable = _is_nullable(table, column, forms)
-        described_field = field(column.name, names[column.name], column.type, avro_type.schema, is_nullable=is_nullable)
-        schemas.append(described_field | _static(column))
-        is_distinct = distinct_check(column.type, forms) if column.kind is ColumnKind.PARTITION_KEY else None
-        described.append(_Column(column.name, names[column.name], is_nullable, avro_type.encode, is_distinct))
-    return schemas, described
+            made += _part_fields(column, part_names, types, forms)
+        else:
+            made.append(_column_field(table, column, names[column.name], types, forms))
+    return [schema for schema, _ in made], [described for _, described in made]
+
+
+def _part_fields(
+    column: ColumnMetadata, names: Mapping[tuple[str, int], str], types: AvroTypes, forms: TypeForms
+) -> Iterator[tuple[dict[str, Any], _Column]]:
+    """The fields of a column that has one for each of its parts."""
+    parts = forms.parts_of(column.type) or {}
+    for place, (part, part_type) in enumerate(parts.items()):
+        name = names[column.name, place]
+        avro_type = types.column(name, part_type)
+        schema = field(f"{column.name}.{part}", name, part_type, avro_type.schema, is_nullable=True)
+        described = _Column(column.name, name, True, avro_type.encode, None, _Part(place, len(parts)))
+        yield schema | {"cqlColumn": column.name} | _static(column), described
+
+
+def _column_field(
+    table: TableMetadata, column: ColumnMetadata, name: str, types: AvroTypes, forms: TypeForms
+) -> tuple[dict[str, Any], _Column]:
+    avro_type = types.column(name, column.type, cql_name=column.name, is_key=_is_of_key(column))
+    is_nullable = _is_nullable(table, column, forms)
+    schema = field(column.name, name, column.type, avro_type.schema, is_nullable=is_nullable)
+    is_distinct = distinct_check(column.type, forms) if column.kind is ColumnKind.PARTITION_KEY else None
+    return schema | _static(column), _Column(column.name, name, is_nullable, avro_type.encode, is_distinct)
 
 
 def _is_of_key(column: ColumnMetadata) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.fault_points import ArchivePoint
 from archive.writer import intent, share_task
+from archive.writer.share_task import ShareTask
 from dev.verify.chaos.matrix import Action
 from materializer.errors import RAW_FAULTS
 from stream_runtime.exactly_once.position import decode
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from archive.records import Range, ShareName
+    from archive.writer.intent import Intent
     from materializer.records import RawPartition
     from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.state.changelog import Changelog
@@ -195,9 +197,22 @@ def _start_in_name(name: ShareName, ranges: tuple[Range, ...]) -> str:
     return f"{name.topic}-{'-'.join(f'{one.partition}.{one.start}' for one in ranges)}"
 
 
+def seed_definition_of_the_settings() -> None:
+    """An intent is finished with the definition of the settings, which has changed since."""
+    read = ShareTask._read_intent
+
+    def with_the_settings(self: ShareTask) -> Intent | None:
+        found = read(self)
+        return None if found is None else found._replace(definition=self._settings.definition)
+
+    _patch(ShareTask, _read_intent=with_the_settings)
+
+
 ARCHIVE_MUTANTS = (
     Mutant("no intent", seed_no_intent, ArchivePoint.FILE_STORED, Action.KILL),
     Mutant("names from the start", seed_names_from_the_start, ArchivePoint.FILE_STORED, Action.KILL),
+    Mutant("another definition", seed_definition_of_the_settings, ArchivePoint.INTENT_STORED, Action.KILL),
+    Mutant("no fence", seed_no_fence, ArchivePoint.ALL_FILES_STORED, Action.ZOMBIE),
 )
 
 

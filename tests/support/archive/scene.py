@@ -16,7 +16,8 @@ from archive.records import Definition
 from archive.stores.local import LocalStore
 from archive.writer.cut import CutSettings
 from archive.writer.schema_plans import SchemaPlans
-from archive.writer.share_task import EventTopic, IntentTakenError, ShareParts, ShareSettings, ShareTask
+from archive.writer.share_parts import EventTopic, ShareParts, ShareSettings
+from archive.writer.share_task import IntentTakenError, ShareTask
 from cdc_common.clients.registry.errors import SCHEMA_NOT_FOUND, RegistryRequestError
 from cdc_common.messages import wire
 from cdc_native.kafka.source_batch import SourceBatch as NativeBatch

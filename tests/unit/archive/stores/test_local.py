@@ -9,7 +9,7 @@ import pytest
 
 from archive.fault_points import ArchivePoint
 from archive.stores.local import LocalStore
-from archive.stores.store import open_store
+from archive.stores.store import check_store, open_store
 from cdc_common.errors.codes import CdcError, Code
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, InjectedFaultError
@@ -37,7 +37,8 @@ def test_a_copy(tmp_path: Path) -> None:
     assert store.list("none") == []
     assert store.open("x/y=1/file").read() == b"abc"
     assert Path(store.uri("x/y=1/file").removeprefix("file://")).read_bytes() == b"abc"
-    store.check()
+    check_store(store)
+    assert list(Path(tmp_path, "lake", "_archive").iterdir()) == []
 
 
 def test_a_file_that_is_not_whole_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
