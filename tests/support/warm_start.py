@@ -17,6 +17,7 @@ import threading
 import time
 from typing import IO, TYPE_CHECKING, Any
 
+from dev.local_stack.process.paths import project_root
 from tests.support import warm_process
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class _WarmProcess:
         environment |= {CORE: core} if core is not None else {}
         command = [sys.executable, "-m", warm_process.__name__, name, str(theirs.fileno())]
         with theirs:
-            self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
+            self._process = subprocess.Popen(
+                command, env=environment, cwd=project_root(), pass_fds=[theirs.fileno()]
+            )  # a test may have gone to another folder
         self._children: dict[int, WarmChild] = {}
         self._lock = threading.Lock()
         self._started: list[int] = []
