@@ -95,9 +95,10 @@ def restore(settings: Settings, file: Path) -> None:
     ],
 )
 def import_registry(settings: Settings, url: str, *, dry_run: bool, skip_unsupported: bool) -> None:
-    """Copies the registry at URL, which has Confluent's API, with its ids, versions, deletions and settings.
+    """Copies another registry with Confluent's API into the database.
 
-    The service may keep running on the database. Repeating it copies only the rest.
+    Ids, versions, deletions and settings stay as they are at URL. The service may keep running on the database.
+    Repeating it copies only the rest.
 
     Example: cassandra-schematizer import https://old-registry.example:8081 --dry-run
     """

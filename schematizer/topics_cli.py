@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # The imports of the commands stand within them: --help needs no client of Kafka.
 # ruff: noqa: PLC0415, ARG001 - every command has the settings
 
-topics = click.Group("topics", help="Checks and applies topic files, which say in git what topics there are.")
+topics = click.Group("topics", help="Checks the files of topics in git.")
 
 _FOLDER = click.Argument(["folder"], type=click.Path(file_okay=False, path_type=Path))
 _REPOSITORY = click.Option(
@@ -35,7 +35,7 @@ def add_topic_commands(program: Program) -> None:
 def _add_file_commands(program: Program) -> None:
     @program.program_command("init", group=topics, secrets_of=(), params=[_FOLDER])
     def init(settings: Settings, folder: Path) -> None:
-        """Writes a first catalogue.toml into FOLDER, with four typologies.
+        """Writes a first catalogue.toml, with four typologies.
 
         Example: cassandra-schematizer topics init topics
         """
