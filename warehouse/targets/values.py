@@ -65,6 +65,9 @@ def _limits(kind: pa.DataType, column: Column, dialect: Dialect) -> Limits | Non
     return Limits(_POSTGRESQL_TIMES[0] * _DAY * size, _POSTGRESQL_TIMES[1] * _DAY * size)
 
 
+_WIDENED = {(pa.int32(), "BIGINT"): pa.int64(), (pa.float32(), "DOUBLE PRECISION"): pa.float64()}
+
+
 def postgresql_values(values: pa.Array, type_name: str) -> pa.Array:
     """A column of values as cdc_native.avro.postgresql writes them. Decimals are staged as text."""
     kind = values.type
@@ -74,7 +77,10 @@ def postgresql_values(values: pa.Array, type_name: str) -> pa.Array:
         return values.cast(pa.int64() if type_name == "BIGINT" else pa.timestamp("us", kind.tz))
     if pa.types.is_time(kind):
         return values.cast(pa.time64("us"))
-    return values.cast(pa.string()) if pa.types.is_decimal(kind) else values
+    if pa.types.is_decimal(kind):
+        return values.cast(pa.string())
+    wider = _WIDENED.get((kind, type_name))  # of a message that is older than the column's type
+    return values if wider is None else values.cast(wider)
 
 
 def json_column(values: pa.Array) -> pa.Array:

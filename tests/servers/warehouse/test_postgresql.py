@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
@@ -37,6 +37,7 @@ def connect(url: str) -> PostgreSqlConnection:
     return PostgreSqlConnection(url, "", 10.0)
 
 
+@example(steps=[("put", (0, 12, None, None, None)), ("put", (0, 11, None, 7, None))], form=CURRENT)  # narrower again
 @given(steps=st.lists(STEPS, max_size=30), form=st.sampled_from([CURRENT, CHANGES, HISTORY, MARKED]))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], report_multiple_bugs=False)
 def test_any_changes_and_failures(postgresql: PostgreSQL, steps: list[Step], form: Form) -> None:

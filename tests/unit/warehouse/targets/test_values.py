@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from warehouse.records import Column
 from warehouse.tables.types import DUCKDB, POSTGRESQL
-from warehouse.targets.values import json_column, refused_values
+from warehouse.targets.values import json_column, postgresql_values, refused_values
 
 
 def test_nested_values_are_json() -> None:
@@ -32,3 +33,13 @@ def test_values_that_a_column_cannot_hold() -> None:
         assert found is not None
         assert found[0].to_pylist() == wanted, (kind, name)
     assert refused_values(pa.array(["a\0"]), Column(("a",), "a", "TEXT"), DUCKDB) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "wider"),
+    [(pa.int32(), "BIGINT", pa.int64()), (pa.float32(), "DOUBLE PRECISION", pa.float64())],
+)
+def test_a_message_from_before_its_column_was_widened(kind: pa.DataType, column: str, wider: pa.DataType) -> None:
+    """COPY's binary form has the width of the column."""
+    found = postgresql_values(pa.array([1, None], kind), column)
+    assert found.equals(pa.array([1, None], wider))
