@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field
 
 from cdc_common.clients.registry.views import FieldText, SourceDocumentation
+from schematizer.topic_files.files.base import FileModel
+from schematizer.topic_files.files.parsing import FileError, read_model
 from schematizer.topic_files.files.topic_file import DocumentedField  # noqa: TC001 - pydantic reads annotations
 
 if TYPE_CHECKING:
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 SUFFIXES = (".toml", ".yaml", ".yml")
 
 
-class DocumentationFile(BaseModel):
+class DocumentationFile(FileModel):
     """`doc`: None leaves what the catalogue has, such as Cassandra's comment. `fields`: by path; of a
     table's column, the name of its field.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     # The name of the namespace.
     namespace: str
@@ -34,7 +32,7 @@ class DocumentationFile(BaseModel):
     # The owner.
     owner: str | None = None
     # The entries of fields, by path; of a table's column, the path is the name of its field.
-    fields: dict[str, DocumentedField] = {}
+    fields: Annotated[dict[str, DocumentedField], Field(default_factory=dict)]
 
     @property
     def name(self) -> str:
@@ -70,8 +68,8 @@ def read_files(paths: Iterable[Path]) -> Read:
     for path in found:
         try:
             file = _read(path)
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            read.problems.append(f"{path}: {_reason(error)}")
+        except FileError as error:
+            read.problems.append(f"{path}: {error}")
             continue
         first = sources.setdefault(file.name, path)
         if first != path:
@@ -97,15 +95,7 @@ def _expanded(paths: Iterable[Path]) -> list[Path]:
 
 
 def _read(path: Path) -> DocumentationFile:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".toml":
-        return DocumentationFile.model_validate(tomllib.loads(text))
-    if path.suffix in SUFFIXES:
-        return DocumentationFile.model_validate(yaml.safe_load(text))
-    raise ValueError(f"it is none of {', '.join(SUFFIXES)}")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
-    return " ".join(str(error).split())
+    """FileError."""
+    if path.suffix not in SUFFIXES:
+        raise FileError([f"it is none of {', '.join(SUFFIXES)}"])
+    return read_model(path, DocumentationFile)
