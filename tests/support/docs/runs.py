@@ -258,7 +258,7 @@ INSPECTORS: dict[str, Run] = {
 
 MAKE: dict[str, Run | str] = {
     "demo": Run("tests/e2e/test_interrupt.py", ('"dev.local_stack.demo.demo"',)),
-    "stack": "the demo's servers and programs (dev.local_stack.demo), until Ctrl-C",
+    "stack": Run("tests/e2e/test_stack_command.py", ('"dev.local_stack.demo.stack_command"',)),
     "follow": Run("tests/e2e/test_clients.py", ("follow",)),
     "cqlsh": Run("tests/e2e/test_clients.py", ("clients.cqlsh",)),
     "preflight": Run("tests/unit/dev/local_stack/test_programs.py", ("test_the_preflight_finds_what_it_needs",)),
