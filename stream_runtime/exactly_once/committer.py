@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from stream_runtime.exactly_once.commits import TakesBatches
 from stream_runtime.fault_points import FaultPoint, reach
+from stream_runtime.source_batch import MessageGroups
 from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.versions import next_version
 
@@ -36,9 +38,7 @@ class Committer:
         after = before._replace(offset=offset, version=next_version(before.version))
         head = Head(after.version, after.offset, result.now_ms, after.partitions)
         changelog = Changelog(head, before.version, before.offset, result.writes)
-        for message in messages:
-            self._commits.send(message)
-            reach(FaultPoint.IN_PRODUCE)
+        self._send(messages)
         reach(FaultPoint.AFTER_PRODUCE)
         self._state.store_changelog(changelog)
         reach(FaultPoint.AFTER_CHANGELOG)
@@ -53,6 +53,15 @@ class Committer:
         started = time.monotonic()
         self._commit(position)
         self.seconds += time.monotonic() - started
+
+    def _send(self, messages: Iterable[Message]) -> None:
+        if isinstance(messages, MessageGroups) and isinstance(self._commits, TakesBatches):
+            self._commits.send_groups(messages)
+            reach(FaultPoint.IN_PRODUCE)
+            return
+        for message in messages:
+            self._commits.send(message)
+            reach(FaultPoint.IN_PRODUCE)
 
     def _commit(self, position: Position) -> None:
         self._commits.commit({self._partition: position.stored()})
