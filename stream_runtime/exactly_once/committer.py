@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from stream_runtime.exactly_once.commits import TakesChanges
+from stream_runtime.exactly_once.commits import TakesBatches, TakesChanges
 from stream_runtime.fault_points import FaultPoint, reach
 from stream_runtime.records import Message
+from stream_runtime.source_batch import MessageGroups
 from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.versions import next_version
 
@@ -50,7 +51,17 @@ class Committer:
         self.seconds += time.monotonic() - started
         return after
 
+    def commit_position(self, position: Position) -> None:
+        """Commit a position whose state is stored already, or that has none yet."""
+        started = time.monotonic()
+        self._commit(position)
+        self.seconds += time.monotonic() - started
+
     def _send(self, messages: Iterable[Message | ChangeRun]) -> None:
+        if isinstance(messages, MessageGroups) and isinstance(self._commits, TakesBatches):
+            self._commits.send_groups(messages)
+            reach(FaultPoint.IN_PRODUCE)
+            return
         for sent in messages:
             if isinstance(sent, Message):
                 self._commits.send(sent)
@@ -59,12 +70,6 @@ class Committer:
             else:
                 self._send(sent.messages())
             reach(FaultPoint.IN_PRODUCE)
-
-    def commit_position(self, position: Position) -> None:
-        """Commit a position whose state is stored already, or that has none yet."""
-        started = time.monotonic()
-        self._commit(position)
-        self.seconds += time.monotonic() - started
 
     def _commit(self, position: Position) -> None:
         self._commits.commit({self._partition: position.stored()})

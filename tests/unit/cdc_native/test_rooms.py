@@ -20,6 +20,7 @@ BELOW = {
     "avro": {"formats"},
     "kafka": {"formats", "avro", "fold"},
     "fold": {"formats"},
+    "joins": {"formats", "avro"},
 }
 """The rooms that a room may import."""
 SOURCES = sorted(path for kind in ("pyx", "pxd", "pyi") for path in PACKAGE.rglob(f"*.{kind}"))
