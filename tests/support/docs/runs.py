@@ -160,6 +160,9 @@ OWN: dict[str, Work] = {
     ),
     "cassandra-joinery retry": Work("stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
     "cassandra-joinery check": Work("joinery.commands.planned:print_check", _JOINERY, ('"check"',)),
+    "cassandra-joinery try": Work(
+        "joinery.commands.tried:print_trial", "tests/unit/joinery/commands/test_tried.py", ('"try"',)
+    ),
     "cassandra-joinery plan": Work("joinery.commands.planned:print_plan", _JOINERY, ('"plan"',)),
     "cassandra-archive run": Work("archive.job.run:run_archive", _ARCHIVE, ('"run"',)),
     "cassandra-archive check": Work("archive.commands.check:print_check", _ARCHIVE, ('"check"',)),
