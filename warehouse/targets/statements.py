@@ -109,6 +109,11 @@ def migrate_table(table: TableName, steps: Migration) -> Iterator[str]:
         yield f"{alter} ADD COLUMN {quoted(column.name)} {column.type}"
 
 
+def comment_on(table: TableName, column: str, text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"COMMENT ON COLUMN {full_name(table)}.{quoted(column)} IS '{doubled}'"
+
+
 def create_stage(
     own: Iterable[tuple[str, str]], columns: Iterable[Column], dialect: Dialect, table: str = STAGE
 ) -> str:
