@@ -49,8 +49,9 @@ def test_any_changes_and_failures(postgresql: PostgreSQL, steps: list[Step], for
     play(shop, Warehouse(shop.topic, lambda: connect(url), form), steps)
 
 
-def test_each_type(postgresql_url: str) -> None:
-    check_types(lambda: connect(postgresql_url), POSTGRESQL_QUERIES)
+@pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
+def test_each_type(postgresql_url: str, form: Form) -> None:
+    check_types(lambda: connect(postgresql_url), POSTGRESQL_QUERIES, form)
 
 
 @pytest.mark.parametrize(
