@@ -22,6 +22,7 @@ from warehouse.targets.staging import own_columns, staged_columns
 from warehouse.targets.statements import (
     STAGE,
     claim_state,
+    comment_on,
     create_stage,
     create_state,
     create_table,
@@ -137,3 +138,4 @@ def table_statements(load: Load, form: Form, *, is_indexed: bool) -> Iterator[st
         yield from create_table(load.table, load.after.columns, form, is_indexed=is_indexed)
     else:
         yield from migrate_table(load.table, migration(load.before.columns, load.after.columns))
+    yield from (comment_on(load.table, column, text) for column, text in load.comments.items())

@@ -183,6 +183,8 @@ OWN: dict[str, Work] = {
     "cassandra-warehouse check": Work("warehouse.commands.check:print_check", _WAREHOUSE, ('"check"',)),
     "cassandra-warehouse plan": Work("warehouse.commands.plan:print_plan", _WAREHOUSE, ('"plan"',)),
     "cassandra-warehouse audit": Work("warehouse.commands.audit:audit_tables", _WAREHOUSE, ('"audit"',)),
+    "cassandra-warehouse pause": Work("warehouse.commands.pause:pause_tables", _WAREHOUSE, ('"pause"',)),
+    "cassandra-warehouse resume": Work("warehouse.commands.pause:pause_tables", _WAREHOUSE, ('"resume"',)),
     "cassandra-warehouse reload": Work("warehouse.commands.reload:reload_tables", _WAREHOUSE, ('"reload"',)),
     "cassandra-warehouse pack": Work(
         "stream_runtime.query.spark_archive:write_archive",

@@ -6,12 +6,13 @@ import struct
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tests.support.warehouse.scene import ID, KEY_ID, KEY_SCHEMA, TABLE, Shop, Warehouse, envelope, nullable
+from tests.support.warehouse.scene import ID, KEY_ID, KEY_SCHEMA, Shop, Warehouse, envelope, nullable
 from warehouse.targets.statements import full_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from warehouse.tables.forms import Form
     from warehouse.targets.connection import Connection
 
 LONG_MAX, INT_MAX = 2**63 - 1, 2**31 - 1
@@ -76,10 +77,10 @@ def shop_of_types() -> Shop:
     return Shop(schemas={KEY_ID: KEY_SCHEMA, 10: envelope(fields)})
 
 
-def check_types(connect: Callable[[], Connection], queries: Mapping[str, str]) -> None:
+def check_types(connect: Callable[[], Connection], queries: Mapping[str, str], form: Form) -> None:
     """Load values of each type, and compare them with what the warehouse gives back."""
     shop = shop_of_types()
-    warehouse = Warehouse(shop.topic, connect)
+    warehouse = Warehouse(shop.topic, connect, form)
     most = max(len(values) for _, values in TYPES.values())
     sent = [
         {name: values[key] if key < len(values) else None for name, (_, values) in TYPES.items()} for key in range(most)
@@ -88,7 +89,7 @@ def check_types(connect: Callable[[], Connection], queries: Mapping[str, str]) -
         shop.put(key, 10, **row)
     warehouse.run()
     columns = ", ".join(queries.get(name, f'"{name}"') for name in TYPES)
-    read = warehouse.loader.connection.run(f"SELECT {columns} FROM {full_name(TABLE)} ORDER BY id")
+    read = warehouse.loader.connection.run(f"SELECT {columns} FROM {full_name(warehouse.table)} ORDER BY id")
     for row, found in zip(sent, read, strict=True):
         for (name, wanted), value in zip(row.items(), found, strict=True):
             assert _is_same(name, wanted, value), (name, wanted, value)

@@ -10,6 +10,7 @@ import pytest
 
 from cdc_common.errors.codes import CdcError, Code
 from tests.support.warehouse.types_checks import DUCKDB_QUERIES, check_types
+from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, Form
 from warehouse.targets.duckdb import DuckDbConnection
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ sys.stdin.read()
 """
 
 
-def test_each_type(tmp_path: Path) -> None:
-    check_types(lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0), DUCKDB_QUERIES)
+@pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
+def test_each_type(tmp_path: Path, form: Form) -> None:
+    check_types(lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0), DUCKDB_QUERIES, form)
 
 
 def test_a_file_that_another_process_has_open(tmp_path: Path) -> None:
