@@ -298,6 +298,7 @@ OTHERS: dict[str, Run] = {
 
 OPERATORS: dict[str, str] = {
     "systemctl": "needs systemd; the units are checked by tests/unit/deploy",
+    "-u cassandra env": "sudo's arguments, before a command of the tables above",
     "kubectl": "needs a cluster; the manifests are checked by tests/unit/deploy",
     "nodetool": "Cassandra's own, on an operator's node",
     "cqlsh": "Cassandra's own, on an operator's node",
