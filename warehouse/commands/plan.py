@@ -69,8 +69,7 @@ def _topic_lines(
     after = State(0, topic, "", {}, columns, schema_id)
     is_new = before is None or before.schema_id < schema_id
     load = Load(table, before, after, {}, (), comments(fields, columns) if is_new else {})
-    is_indexed = loader.connection.is_indexed
-    statements = list(table_statements(load, loader.form, is_indexed=is_indexed))
+    statements = list(table_statements(load, loader.form, loader.connection))
     done = "not loaded yet" if before is None else f"loaded up to {sum(before.offsets.values()):,} messages"
     yield f"{topic} → {table}: {done}; schema {schema_id} needs {len(statements)} statements"
     yield from (f"  {statement};" for statement in statements)

@@ -20,7 +20,7 @@ from warehouse.fault_points import WarehousePoint
 from warehouse.faults import WAREHOUSE_FAULTS, schema_refused, state_foreign, table_paused
 from warehouse.loading.fitting import Fitting
 from warehouse.loading.report import LoadReport
-from warehouse.loading.rows import RowMaker, SchemaRows, newest
+from warehouse.loading.rows import RowMaker, SchemaRows, by_schema, newest
 from warehouse.records import Column, Load, State, TableName
 from warehouse.tables.columns import ColumnError, PersonalData, comments, loaded_fields, merge_columns
 
@@ -115,7 +115,7 @@ class TableTask:
             taken.bytes += batch.size
             taken.messages += len(batch)
             where = SourcePartition(self._source.topic, partition)
-            taken.rows += self._maker.make(where, batch, deletes_by_tombstone=self._deletes_by_tombstone(batch))
+            taken.rows += self._maker.make(where, batch, deletes_by_tombstone=self._deletes_by_tombstone(where, batch))
         self.offsets[partition] = following
         reach(WarehousePoint.BATCH_TAKEN)
 
@@ -172,11 +172,11 @@ class TableTask:
             )
         return schema
 
-    def _deletes_by_tombstone(self, batch: SourceBatch) -> bool:
+    def _deletes_by_tombstone(self, partition: SourcePartition, batch: SourceBatch) -> bool:
         """Whether messages without a value delete rows: not where change messages say it. Before any schema is known,
         there is no row to delete.
         """
-        for schema_id, _ in batch.values.groups():
+        for schema_id, _ in by_schema(partition, batch):
             if schema_id is None:
                 continue
             schema = self._schemas.find(schema_id)

@@ -42,8 +42,8 @@ class Migration(NamedTuple):
     renamed: tuple[tuple[str, str], ...]
     # Columns that are added.
     added: tuple[Column, ...]
-    # Columns whose type becomes wider, as they are afterwards.
-    widened: tuple[Column, ...]
+    # Columns whose type becomes wider, as they are afterwards, each with the type before.
+    widened: tuple[tuple[Column, str], ...]
 
     @property
     def is_empty(self) -> bool:
@@ -143,5 +143,5 @@ def migration(before: Sequence[Column], after: Sequence[Column]) -> Migration:
     return Migration(
         tuple((old.name, new.name) for old, new in pairs if old.name != new.name),
         tuple(after[len(before) :]),
-        tuple(new for old, new in pairs if old.type != new.type),
+        tuple((new, old.type) for old, new in pairs if old.type != new.type),
     )

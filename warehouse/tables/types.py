@@ -41,8 +41,8 @@ class Dialect(NamedTuple):
     has_lists: bool
     # Whether decimals are staged as text.
     stages_decimals_as_text: bool
-    # The types that become wider: (type before, type after).
-    widenings: frozenset[tuple[str, str]]
+    # The types that become wider, (type before, type after), and how a value `{}` does; empty if it does by itself.
+    widenings: Mapping[tuple[str, str], str]
     # Whether texts may have the character U+0000.
     holds_nul: bool
     # The dates that it holds, in days since 1970.
@@ -78,7 +78,12 @@ POSTGRESQL = Dialect(
     1000,
     has_lists=False,
     stages_decimals_as_text=True,
-    widenings=frozenset({("INTEGER", "BIGINT"), ("REAL", "DOUBLE PRECISION")}),
+    widenings={
+        ("INTEGER", "BIGINT"): "",
+        ("INTEGER", "DOUBLE PRECISION"): "",
+        ("REAL", "DOUBLE PRECISION"): "",
+        ("TEXT", "BYTEA"): "convert_to({}, 'UTF8')",
+    },
     holds_nul=False,
     days=Limits(-2_440_588, 2_145_031_949),  # from 4713-11-24 BC to 5874897-12-31
     micros=Limits(-2_440_588 * _DAY, 106_751_983 * _DAY),  # from the same day to 294276-12-31
@@ -89,7 +94,12 @@ DUCKDB = Dialect(
     38,
     has_lists=True,
     stages_decimals_as_text=False,
-    widenings=frozenset({("INTEGER", "BIGINT"), ("FLOAT", "DOUBLE")}),
+    widenings={
+        ("INTEGER", "BIGINT"): "",
+        ("INTEGER", "DOUBLE"): "",
+        ("FLOAT", "DOUBLE"): "",
+        ("TEXT", "BLOB"): "encode({})",
+    },
     holds_nul=True,
     days=Limits(-(2**31) + 2, 2**31 - 1),  # the others are infinite
     micros=Limits(-9_223_372_022_400_000_000, 2**63 - 1),

@@ -99,12 +99,13 @@ def create_table(table: TableName, columns: Iterable[Column], form: Form, *, is_
     return made
 
 
-def migrate_table(table: TableName, steps: Migration) -> Iterator[str]:
+def migrate_table(table: TableName, steps: Migration, dialect: Dialect) -> Iterator[str]:
     alter = f"ALTER TABLE {full_name(table)}"
     for before, after in steps.renamed:
         yield f"{alter} RENAME COLUMN {quoted(before)} TO {quoted(after)}"
-    for column in steps.widened:
-        yield f"{alter} ALTER COLUMN {quoted(column.name)} TYPE {column.type}"
+    for column, before in steps.widened:
+        wider = dialect.widenings.get((before, column.type), "").format(quoted(column.name))
+        yield f"{alter} ALTER COLUMN {quoted(column.name)} TYPE {column.type}{f' USING {wider}' if wider else ''}"
     for column in steps.added:
         yield f"{alter} ADD COLUMN {quoted(column.name)} {column.type}"
 

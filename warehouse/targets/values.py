@@ -47,7 +47,12 @@ def _limits(kind: pa.DataType, column: Column, dialect: Dialect) -> Limits | Non
     return dialect.micros.in_units_of(_UNIT_MICROS[kind.unit])
 
 
-_WIDENED = {(pa.int32(), "BIGINT"): pa.int64(), (pa.float32(), "DOUBLE PRECISION"): pa.float64()}
+_WIDENED = {
+    (pa.int32(), "BIGINT"): pa.int64(),
+    (pa.int32(), "DOUBLE PRECISION"): pa.float64(),
+    (pa.float32(), "DOUBLE PRECISION"): pa.float64(),
+    (pa.string(), "BYTEA"): pa.binary(),
+}
 
 
 def postgresql_values(values: pa.Array, type_name: str) -> pa.Array:

@@ -21,6 +21,7 @@ from tests.support.warehouse.types_checks import (
     POSTGRESQL_QUERIES,
     TYPES,
     check_types,
+    check_widened,
     shop_of_types,
 )
 from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, MARKED
@@ -52,6 +53,11 @@ def test_any_changes_and_failures(postgresql: PostgreSQL, steps: list[Step], for
 @pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
 def test_each_type(postgresql_url: str, form: Form) -> None:
     check_types(lambda: connect(postgresql_url), POSTGRESQL_QUERIES, form)
+
+
+@pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
+def test_types_become_wider(postgresql_url: str, form: Form) -> None:
+    check_widened(lambda: connect(postgresql_url), form)
 
 
 @pytest.mark.parametrize(
