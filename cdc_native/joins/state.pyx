@@ -233,7 +233,7 @@ cdef class State:
         return 0
 
     cdef void _complete_lists(self) noexcept nogil:
-        """The lists of which all rows are known: the state has none, or the only one, whose ident is empty."""
+        """Mark the lists whose rows are all known: the state has none, or only the one with an empty ident."""
         cdef int32_t i, input, row
         cdef RowList* rows
         for i in range(self.group_keys.count):
