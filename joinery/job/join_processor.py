@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from cdc_common.errors.codes import CdcError
 from joinery.faults import message_refused
 from joinery.internal.codec import CodecError, decode
+from joinery.job.native_join import IS_NATIVE, NativeJoin
 from joinery.joining.errors import JoinError
 from joinery.joining.join import join_chunk
 from joinery.joining.records import Joined
 from joinery.output.messages import JoinedWriter
 from stream_runtime.exactly_once.processor import Processor
+from stream_runtime.source_batch import MessageGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from joinery.joining.records import Routed
     from joinery.records import Stage
@@ -31,25 +33,43 @@ class ChunkResult(NamedTuple):
     writes: Mapping[bytes, bytes | None]
     # Kafka's time of the last message (ms).
     now_ms: int
-    # The changes of joined rows, in order.
+    # The changes of joined rows, in order, that the Python code has made.
     changes: Sequence[Joined]
     # How many messages, from the end, are left.
     left: int
+    # The messages that the native core has made, in place of changes.
+    native: MessageGroups | None = None
+    # How many changes there are.
+    total: int = 0
 
 
 class JoinProcessor(Processor[ChunkResult]):
     """Joins the messages of one partition of an internal topic."""
 
-    def __init__(self, stage: Stage, partition: SourcePartition, most_bytes: int) -> None:
-        """most_bytes: of changes in a transaction."""
+    def __init__(self, stage: Stage, partition: SourcePartition, most_bytes: int, *, in_core: bool = IS_NATIVE) -> None:
+        """most_bytes: of changes in a transaction. in_core: whether the native core joins what it can."""
         self.shape = stage.internal_shape
         self._stage = stage
         self._partition = partition
         self._most_bytes = most_bytes
         self._writer = JoinedWriter(stage.plan, stage.target, stage.key_id, stage.value_id)
+        self._native = NativeJoin(stage.plan.rule, self._writer, partition.partition) if in_core else None
 
     def fold(self, state: StateReader, records: Sequence[Record]) -> ChunkResult:
-        """CdcError JOIN_MESSAGE for the first message only: those before another one are joined first."""
+        """CdcError JOIN_MESSAGE for the first message only: those before another one are joined first.
+
+        The native core joins the messages before the first one that it does not take. That one is joined next, alone.
+        """
+        if self._native is None:
+            return self._fold(state, records)
+        made = self._native.join(state, records, self._most_bytes)
+        if made is not None:
+            now_ms = records[-1].timestamp_ms
+            return ChunkResult(made.writes, now_ms, (), made.left, made.messages, made.changes)
+        result = self._fold(state, records[:1])
+        return result._replace(left=result.left + len(records) - 1)
+
+    def _fold(self, state: StateReader, records: Sequence[Record]) -> ChunkResult:
         messages: list[tuple[int, Routed]] = []
         for record in records:
             try:
@@ -65,13 +85,16 @@ class JoinProcessor(Processor[ChunkResult]):
         except JoinError as error:
             raise self._refused(records[0], error.reason) from error
         left = len(records) - len(messages) + made.left
-        return ChunkResult(made.writes, records[-1].timestamp_ms, made.changes, left)
+        return ChunkResult(made.writes, records[-1].timestamp_ms, made.changes, left, total=len(made.changes))
 
-    def messages(self, partition: SourcePartition, result: ChunkResult) -> Iterator[Message]:
+    def messages(self, partition: SourcePartition, result: ChunkResult) -> Iterable[Message]:
+        if result.native is not None:
+            return result.native
         return self._writer.messages(result.changes, partition.partition)
 
     def add_to(self, report: Report, first: int, end: int, result: ChunkResult) -> Report:
-        return report.with_chunk(first, end, changes=len(result.changes), native=0)
+        native = result.total if result.native is not None else 0
+        return report.with_chunk(first, end, changes=result.total, native=native)
 
     def _refused(self, record: Record, reason: str) -> Exception:
         return message_refused(self._stage.plan.join.name, self._partition, record.offset, reason)

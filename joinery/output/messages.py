@@ -23,24 +23,28 @@ class JoinedWriter:
     """Writes joined changes to a topic, under a pair of registered schemas."""
 
     def __init__(self, plan: JoinPlan, topic: str, key_schema_id: int, value_schema_id: int) -> None:
-        self._topic = topic
-        self._key_header, self._value_header = wire.header(key_schema_id), wire.header(value_schema_id)
-        self._inputs = [encode_string(given.name) for given in plan.inputs]
-        self._source_start = b"".join(map(encode_string, (VERSION, CONNECTOR, plan.join.name)))
+        self.topic = topic
+        self.key_header, self.value_header = wire.header(key_schema_id), wire.header(value_schema_id)
+        self.inputs = [encode_string(given.name) for given in plan.inputs]
+        self.source_start = b"".join(map(encode_string, (VERSION, CONNECTOR, plan.join.name)))
+
+    def ending(self, ts_ms: int | None = None) -> bytes:
+        """The end of each value: the time at which it is made, by default now."""
+        return VALUE + encode_long(time_ns() // 1_000_000 if ts_ms is None else ts_ms)
 
     def messages(self, changes: Iterable[Joined], partition: int, ts_ms: int | None = None) -> Iterator[Message]:
         """The messages of changes, in order. ts_ms: the time at which they are made, by default now."""
-        made = VALUE + encode_long(time_ns() // 1_000_000 if ts_ms is None else ts_ms)
+        ending = self.ending(ts_ms)
         for change in changes:
-            key = self._key_header + change.key
-            yield Message(self._topic, partition, key, self._value(change) + made)
+            key = self.key_header + change.key
+            yield Message(self.topic, partition, key, self._value(change) + ending)
             if change.after is None:
-                yield Message(self._topic, partition, key, None)
+                yield Message(self.topic, partition, key, None)
 
     def _value(self, change: Joined) -> bytes:
         """The value without the time at which it is made."""
         parts = (
-            self._value_header,
+            self.value_header,
             _image(change.before),
             _image(change.after),
             self._source(change),
@@ -51,10 +55,10 @@ class JoinedWriter:
     def _source(self, change: Joined) -> bytes:
         origin = change.origin
         parts = (
-            self._source_start,
+            self.source_start,
             encode_long(origin.ts_us // 1000),
             encode_long(origin.ts_us),
-            self._inputs[origin.input],
+            self.inputs[origin.input],
             encode_string(origin.cause),
             encode_long(change.offset),
             encode_array([NULL if row is None else VALUE + encode_long(row) for row in change.rows]),

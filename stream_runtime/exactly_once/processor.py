@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stream_runtime.exactly_once.report import Report
-    from stream_runtime.records import Message, Record, Rest, SourcePartition, TopicShape
+    from stream_runtime.records import ChangeRun, Message, Record, Rest, SourcePartition, TopicShape
     from stream_runtime.state.reader import StateReader
 
 
@@ -48,8 +48,8 @@ class Processor(ABC, Generic[R]):
         """Process a chunk of messages, or its first part. The state is only read."""
 
     @abstractmethod
-    def messages(self, partition: SourcePartition, result: R) -> Iterator[Message]:
-        """All messages of a processed chunk."""
+    def messages(self, partition: SourcePartition, result: R) -> Iterable[Message | ChangeRun]:
+        """All messages of a processed chunk. MessageGroups are sent together, where the commit protocol can."""
 
     @abstractmethod
     def add_to(self, report: Report, first: int, end: int, result: R) -> Report:

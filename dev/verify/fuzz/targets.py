@@ -1,4 +1,4 @@
-"""Every public reader of cassandra_storage, of SSTables as files, and of Avro, as a function of bytes, with its seeds.
+"""Every public reader of cassandra_storage, of SSTables as files, of Avro and of joins: functions of bytes, with seeds.
 
 A target may raise FormatError and nothing else, and asserts what must hold of whatever it could read.
 """
@@ -25,6 +25,7 @@ from cassandra_storage.formats.types.marshal import CqlType, decoder
 from cassandra_storage.formats.versions import VERSION_40, VERSION_50, VERSION_3014
 from dev.verify.fuzz.avro_targets import avro
 from dev.verify.fuzz.component_targets import component_list, compression_info, sstable_index
+from dev.verify.fuzz.join_targets import join, route
 from dev.verify.fuzz.segment_targets import coded, descriptor, entry, index, section, segment
 from dev.verify.fuzz.sstable_targets import cql_schema, sstable_files, sstable_name, sstable_rows, statistics, type_name
 from dev.verify.fuzz.target import Target, first_mutations, is_read
@@ -259,5 +260,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
         type_name,
         cql_schema,
         avro,
+        route,
+        join,
     )
 }

@@ -19,7 +19,7 @@ from dev.verify.native.build import DEFECTS, build, environment
 if TYPE_CHECKING:
     from pathlib import Path
 
-_TARGETS = "segments,mutations,offsets,sstables,messages,chunks,states,values,changelogs,avro,shapes"
+_TARGETS = "segments,mutations,offsets,sstables,messages,chunks,states,values,changelogs,avro,routes,joins,shapes"
 _DEFECT_SECONDS = 60.0  # within which a defect must be found
 
 

@@ -38,6 +38,8 @@ from stream_runtime.state.changelog import encode_body
 from tests.support.cassandra_storage import segment_builder
 from tests.support.cassandra_storage.merged_tables import CaseMaker
 from tests.support.cdc_native.avro_checks import check_damaged, check_whole
+from tests.support.joinery.join_checks import check_damaged_join, check_join_of_damaged_state
+from tests.support.joinery.route_checks import JOINS, check_routes, random_value, router_of
 from tests.support.materializer.both_folds import Counts, encoder_of
 from tests.support.materializer.native_forms import check_any_value, check_component, check_paths
 from tests.support.materializer.odd_messages import NOW_S
@@ -203,6 +205,32 @@ def avro(_: Path) -> Target:
     return run
 
 
+def routes(_: Path) -> Target:
+    """Changes of an input, whole and damaged, as messages of a join's internal topic."""
+    routers = [router_of(join) for join in JOINS]
+
+    def run(rng: random.Random, counts: Counts) -> None:
+        values = [random_value(rng) for _ in range(rng.randrange(1, 6))]
+        if rng.random() < 0.7:
+            at = rng.randrange(len(values))
+            values[at] = mutated(rng, values[at], values)
+        counts.records += 1
+        counts.native += check_routes(rng.choice(routers), values)
+
+    return run
+
+
+def joins(_: Path) -> Target:
+    """Messages of a join's internal topic, whole and damaged, over a state that may be damaged."""
+
+    def run(rng: random.Random, counts: Counts) -> None:
+        records, native = rng.choice((check_damaged_join, check_join_of_damaged_state))(rng)
+        counts.records += records
+        counts.native += native
+
+    return run
+
+
 PYTHON_ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -278,5 +306,19 @@ def sstables(_: Path) -> Target:
 
 TARGETS: dict[str, Callable[[Path], Target]] = {
     target.__name__: target
-    for target in (segments, mutations, offsets, sstables, messages, chunks, states, values, changelogs, avro, shapes)
+    for target in (
+        segments,
+        mutations,
+        offsets,
+        sstables,
+        messages,
+        chunks,
+        states,
+        values,
+        changelogs,
+        avro,
+        routes,
+        joins,
+        shapes,
+    )
 }

@@ -18,8 +18,9 @@ PACKAGE = Path(cdc_native.__file__).parent
 BELOW = {
     "formats": set(),
     "avro": {"formats"},
-    "kafka": {"formats", "avro"},
+    "kafka": {"formats", "avro", "fold"},
     "fold": {"formats"},
+    "joins": {"formats", "avro"},
 }
 """The rooms that a room may import."""
 SOURCES = sorted(path for kind in ("pyx", "pxd", "pyi") for path in PACKAGE.rglob(f"*.{kind}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,50 +10,11 @@ from hypothesis import strategies as st
 
 import cdc_native
 from cdc_common.messages import wire
-from joinery.job.router import Router
-from joinery.records import Stage
-from stream_runtime.records import SourcePartition, SourceRecord, TopicShape
-from tests.support.joinery import tables
-from tests.support.joinery.tables import encode, envelope, plan_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from stream_runtime.exactly_once.stateless_task import Transformed
-    from stream_runtime.records import Message
+from tests.support.joinery.route_checks import JOINS, SCHEMAS, both, by_partition, records_of, router_of, value_of
+from tests.support.joinery.tables import encode, envelope
 
 pytestmark = pytest.mark.skipif(not cdc_native.is_enabled(), reason="the core is not in use")
 
-OLDER = {"id": "int", "user_id": ["int", "null"]}
-SCHEMAS = {
-    1: tables.value_schema("orders", tables.ORDERS),
-    2: tables.value_schema("orders", OLDER),
-    3: tables.value_schema("orders", {**tables.ORDERS, "total": ["null", "string"]}),
-}
-SHAPE = TopicShape(3, "an-id")
-JOINS: dict[str, dict[str, Any]] = {
-    "inner": {},
-    "left": {
-        "input": {
-            "o": {"namespace": "shop", "source": "orders"},
-            "u": {"namespace": "shop", "source": "users", "optional": True},
-        }
-    },
-    "full": {
-        "input": {
-            "o": {"namespace": "shop", "source": "orders", "optional": True},
-            "u": {"namespace": "shop", "source": "users", "optional": True},
-        }
-    },
-    "twice": {
-        "input": {
-            "o": {"namespace": "shop", "source": "orders"},
-            "u": {"namespace": "shop", "source": "orders", "optional": True},
-        },
-        "on": ["o.user_id = u.id"],
-        "select": ["o.id as order_id", "o.total", "u.user_id as other", "u.note"],
-    },
-}
 ORDER = st.fixed_dictionaries(
     {
         "id": st.integers(0, 3) | st.integers(-(2**31), 2**31 - 1),
@@ -65,42 +26,6 @@ ORDER = st.fixed_dictionaries(
 CHANGE = st.tuples(
     st.sampled_from([1, 1, 1, 2]), st.none() | ORDER, st.none() | ORDER, st.integers(0, 2**62), st.sampled_from("äb")
 )
-IMAGES = ("before", "after")
-
-
-class Schemas:
-    """A catalogue that only knows schemas."""
-
-    def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
-        return SCHEMAS[schema_id]
-
-
-def router_of(join: str, partitions: int = 3) -> Router:
-    plan = plan_of(**JOINS[join])
-    shapes = {given.schema.topic: SHAPE for given in plan.inputs}
-    stage = Stage(plan, shapes, "internal", TopicShape(partitions, "x"), "target", 1, 2)
-    return Router(stage, SourcePartition("cdc.shop.orders", 4), Schemas())  # type: ignore[arg-type]
-
-
-def value_of(schema_id: int, before: Any, after: Any, sequence: int, cause: str) -> bytes:  # noqa: ANN401 - rows
-    change = envelope(before, after, sequence, ts_us=-sequence)
-    change["source"]["cause"] = cause
-    return wire.header(schema_id) + encode(SCHEMAS[schema_id], change)
-
-
-def records_of(values: Sequence[bytes | None]) -> list[SourceRecord]:
-    return [SourceRecord(b"key", value, 10 + 3 * number) for number, value in enumerate(values)]
-
-
-def both(router: Router, records: Sequence[SourceRecord]) -> tuple[Transformed, Transformed]:
-    return router.route_chunk(records), router.route_one_by_one(records)
-
-
-def by_partition(messages: Sequence[Message]) -> dict[int, list[Message]]:
-    found: dict[int, list[Message]] = {}
-    for message in messages:
-        found.setdefault(message.partition, []).append(message)
-    return found
 
 
 @pytest.mark.parametrize("join", JOINS)

@@ -1,0 +1,10 @@
+from collections.abc import Iterable
+
+class Rule:
+    def __init__(
+        self,
+        inputs: Iterable[tuple[bool, bytes, bytes, bytes]],
+        most_rows: int,
+        headers: tuple[bytes, bytes],
+        source: bytes,
+    ) -> None: ...
