@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, IncompleteReadError  # noqa: A004 - botocore's own
 from pyarrow.fs import S3FileSystem
 
 from archive.fault_points import ArchivePoint
@@ -253,7 +253,7 @@ def _is_away(error: Exception) -> bool:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= FIRST_SERVER_ERROR or _code(error) in _BUSY
     if isinstance(error, BotoCoreError):
-        return isinstance(error, HTTPClientError | IncompleteReadError)
+        return isinstance(error, HTTPClientError | ConnectionError | IncompleteReadError)
     return any(word in str(error) for word in _AWAY_OF_PYARROW)
 
 
