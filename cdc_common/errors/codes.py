@@ -97,6 +97,7 @@ class Code(Enum):
     ARCHIVE_TABLE = (114, 4)
     ARCHIVE_SETTING = (115, 2)
     ARCHIVE_VERSION = (116, 4)
+    ARCHIVE_STORE_AWAY = (143, 3)
     JOIN_PLAN = (120, 4)
     JOIN_INPUT = (121, 4)
     JOIN_MESSAGE = (122, 4)
