@@ -229,6 +229,9 @@ OWN: dict[str, Work] = {
     ),
     "cassandra-schematizer topics plan": Work("schematizer.commands.topic_plans:plan", _TOPIC_SERVERS, ('"plan"',)),
     "cassandra-schematizer topics apply": Work("schematizer.commands.topic_plans:apply", _TOPIC_SERVERS, ('"apply"',)),
+    "cassandra-schematizer topics import": Work(
+        "schematizer.commands.topic_imports:import_topics", _TOPIC_SERVERS, ('"import"',)
+    ),
     "cassandra-schematizer topics drift": Work("schematizer.commands.topic_plans:drift", _TOPIC_SERVERS, ('"drift"',)),
     "cassandra-schematizer topics check": Work(
         "schematizer.commands.topics:check",
