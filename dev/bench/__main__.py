@@ -98,6 +98,13 @@ CHOICES = (
         "The warehouse beside Debezium's JDBC sink, into the same PostgreSQL: inserts and updates",
         _MORE,
     ),
+    Choice(
+        "archive",
+        "dev.bench.archive",
+        "10",
+        "The archive beside Spark's from_avro, into Parquet and into Iceberg: CPU, memory, files",
+        _MORE,
+    ),
     Choice("raw-forms", "dev.bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 

@@ -30,9 +30,11 @@ from dev.local_stack.java.peer_jars import (
     DEBEZIUM,
     DEBEZIUM_JDBC,
     FLINK,
+    ICEBERG_SPARK,
     JAVA_CLIENT,
     SPARK_AVRO,
     SPARK_KAFKA,
+    SQLITE_JDBC,
 )
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 
@@ -48,7 +50,8 @@ SERVERS = (
     FLINK_REGISTRY,
     *(version.jars for version in VERSIONS.values()),
 )
-SETS = list(dict.fromkeys([*SERVERS, APICURIO, DEBEZIUM, DEBEZIUM_JDBC, FLINK, JAVA_CLIENT, SPARK_AVRO, SPARK_KAFKA]))
+PEERS = (APICURIO, DEBEZIUM, DEBEZIUM_JDBC, FLINK, ICEBERG_SPARK, JAVA_CLIENT, SPARK_AVRO, SPARK_KAFKA, SQLITE_JDBC)
+SETS = list(dict.fromkeys([*SERVERS, *PEERS]))
 PATTERN = "[organisation]/[artifact]/[revision]/([classifier])/jar.[ext]"  # a folder for each part of a coordinate
 
 

@@ -87,6 +87,13 @@ CHOICES = (
         (("MESSAGES", "--messages"), ("SEED", "--seed")),
     ),
     Choice(
+        "archive",
+        "dev.verify.archive",
+        "5-60",
+        "Changes of all CQL types and schemas, archived in both layouts and read by DuckDB, PyIceberg and Spark SQL",
+        (("MESSAGES", "--messages"), ("SEED", "--seed"), _DEFECT[0]),
+    ),
+    Choice(
         "oracle",
         "dev.verify.oracle.run",
         "30",

@@ -24,6 +24,8 @@ DEBEZIUM_JDBC = JarSet(  # a sink of Kafka Connect, with what it expects of a wo
     ),
 )
 SPARK_AVRO = JarSet("spark-avro-4.0.1", ("org.apache.spark:spark-avro_2.13:4.0.1",), ("org.scala-lang:scala-library",))
+ICEBERG_SPARK = JarSet("iceberg-spark-1.11.0", ("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",))
+SQLITE_JDBC = JarSet("sqlite-jdbc-3.50.3.0", ("org.xerial:sqlite-jdbc:3.50.3.0",))
 FLINK = JarSet(  # Flink SQL in one process, with the connectors that read change topics
     "flink-2.2.0",
     (
