@@ -94,6 +94,29 @@ def reload(settings: Settings, topics: tuple[str, ...]) -> None:
     reload_tables(settings, topics)
 
 
+@main.program_command("pause", params=[click.Argument(["topics"], metavar="TOPIC...", nargs=-1, required=True)])
+def pause(settings: Settings, topics: tuple[str, ...]) -> None:
+    """Pauses the tables of topics until they are resumed.
+
+    No job loads a paused table. The state of the table in the warehouse says so, and a load that has begun changes
+    nothing.
+    """
+    from warehouse.commands.pause import pause_tables  # noqa: PLC0415 - --help and config need no database
+
+    pause_tables(settings, topics, paused=True)
+
+
+@main.program_command("resume", params=[click.Argument(["topics"], metavar="TOPIC...", nargs=-1, required=True)])
+def resume(settings: Settings, topics: tuple[str, ...]) -> None:
+    """Lets paused tables be loaded again.
+
+    Jobs that run continue within 10 seconds, from where the tables are.
+    """
+    from warehouse.commands.pause import pause_tables  # noqa: PLC0415 - as above
+
+    pause_tables(settings, topics, paused=False)
+
+
 def _status_text(status: dict[str, Any]) -> str:
     from warehouse.job.status import text  # noqa: PLC0415 - --help and config need no PySpark
 

@@ -75,6 +75,21 @@ EXPLANATIONS: dict[Code, Explanation] = {
         cause="""Somebody changed rows of the table. Otherwise this is a defect.""",
         fix="""Run `cassandra-warehouse audit --repair TOPIC`. It keeps loads of the table out until it is done.""",
     ),
+    Code.WAREHOUSE_PERSONAL: Explanation(
+        "Personal data that the warehouse may not have",
+        meaning="""A schema has fields that the catalogue of cassandra-schematizer marks as personal, and
+        `warehouse.personal_data` does not allow them. The table stops at its last load. Other tables continue.""",
+        cause="""The topic is one for personal data, or a field was marked after it was loaded.""",
+        fix="""Set `warehouse.personal_data` to `"load"` if this warehouse may have personal data, or to `"leave_out"`.
+        Load a table again that has such a column (`cassandra-warehouse reload`): the new table is made without it.""",
+    ),
+    Code.WAREHOUSE_PAUSED: Explanation(
+        "Table of a warehouse is paused",
+        meaning="""A user has paused the table. It is not loaded, by no job, until a user resumes it. Other tables
+        continue. Kafka keeps the messages as long as the topic does.""",
+        cause="Somebody ran `cassandra-warehouse pause`.",
+        fix="Run `cassandra-warehouse resume TOPIC`. The jobs continue within 10 seconds.",
+    ),
 }
 
 SCOPES: Mapping[Code, tuple[Scope, ...]] = {
@@ -93,6 +108,8 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.WAREHOUSE_AWAY: (Scope.TABLE, Scope.START),
     Code.WAREHOUSE_SETTING: (Scope.COMMAND, Scope.START),
     Code.WAREHOUSE_AUDIT: (Scope.COMMAND,),
+    Code.WAREHOUSE_PERSONAL: (Scope.TABLE, Scope.COMMAND),
+    Code.WAREHOUSE_PAUSED: (Scope.TABLE,),
     Code.UNEXPECTED: (Scope.TABLE,),
     Code.RAW_PARTITION_STOPPED: (Scope.TABLE,),
     Code.SPARK_SETTING: (Scope.START,),

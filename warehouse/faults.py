@@ -9,6 +9,8 @@ from stream_runtime.faults import Faults
 from stream_runtime.words import Words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stream_runtime.records import SourcePartition
     from warehouse.records import TableName
 
@@ -44,6 +46,44 @@ def schema_refused(topic: str, schema_id: int, reason: str) -> CdcError:
         Code.WAREHOUSE_SCHEMA,
         f"The schema {schema_id} of {topic} cannot be loaded into its table: {reason}.",
         f"Choose another form of the column where the topic is made (docs/reference/data-types.md). {_AGAIN}",
+    )
+
+
+def personal_refused(topic: str, schema_id: int, fields: Sequence[str]) -> CdcError:
+    """A schema with personal fields, for a warehouse that may not have them."""
+    return CdcError(
+        Code.WAREHOUSE_PERSONAL,
+        f"The schema {schema_id} of {topic} has personal fields, and the warehouse may not have them: "
+        f"{', '.join(fields)}.",
+        'Set warehouse.personal_data to "load" if the warehouse may have them, or to "leave_out"; or exclude the topic '
+        "(warehouse.excluded_topics).",
+    )
+
+
+def personal_loaded(topic: str, columns: Sequence[str]) -> CdcError:
+    """Columns that were loaded before their fields became personal."""
+    return CdcError(
+        Code.WAREHOUSE_PERSONAL,
+        f"The table of {topic} has columns whose fields are personal by now: {', '.join(columns)}.",
+        f"They are left out of a new table. {_AGAIN}",
+    )
+
+
+def table_paused(table: TableName, since: str) -> CdcError:
+    """A table that somebody has paused."""
+    return CdcError(
+        Code.WAREHOUSE_PAUSED,
+        f"The table {table} has been paused since {since}.",
+        "To continue, run `cassandra-warehouse resume TOPIC`.",
+    )
+
+
+def target_unknown(scheme: str, known: Sequence[str]) -> CdcError:
+    """A warehouse that no package has."""
+    return CdcError(
+        Code.WAREHOUSE_SETTING,
+        f"No installed package loads into {scheme}:// (known are {', '.join(known)}).",
+        "Correct warehouse.target, or install the package that has it.",
     )
 
 
@@ -91,7 +131,7 @@ def tables_differ(count: int) -> CdcError:
 def table_busy(table: TableName) -> CdcError:
     return CdcError(
         Code.WAREHOUSE_AWAY,
-        f"The table {table} was loaded while its repair or its reload ended.",
+        f"The table {table} was loaded while this command changed its state.",
         "Run the command again.",
     )
 

@@ -51,16 +51,20 @@ class State(NamedTuple):
     columns: tuple[Column, ...]
     # The highest id of a schema that was loaded.
     schema_id: int
+    # When the table was paused; empty if it is not.
+    paused: str = ""
 
     def as_json(self) -> str:
         """All but the version, which is a column of its own."""
-        fields = {
+        fields: dict[str, Any] = {
             "topic": self.topic,
             "topic_id": self.topic_id,
             "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
             "columns": self.columns,
             "schema_id": self.schema_id,
         }
+        if self.paused:
+            fields["paused"] = self.paused
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -74,6 +78,7 @@ class State(NamedTuple):
             {int(partition): offset for partition, offset in found["offsets"].items()},
             tuple(Column(tuple(fields), name, kind) for fields, name, kind in found["columns"]),
             found["schema_id"],
+            found.get("paused", ""),
         )
 
 
@@ -113,3 +118,5 @@ class Load(NamedTuple):
     starts: Mapping[int, int]
     # The rows: of each key the newest version, or all of them.
     rows: tuple[Rows, ...]
+    # The comments that columns get, by their names.
+    comments: Mapping[str, str] = {}

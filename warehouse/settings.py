@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - pydantic needs it
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
+from pydantic_core import PydanticCustomError
 
 from cdc_common.settings import shared
 from cdc_common.settings.base import Conflict
@@ -13,6 +14,12 @@ from stream_runtime.settings import ChosenTopicsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def _check_target(target: str) -> str:
+    if target.startswith("duckdb:") and not target.startswith("duckdb:///"):
+        raise PydanticCustomError("target", "The file of DuckDB is named by its path: duckdb:///FOLDER/FILE")
+    return target
 
 
 class WarehouseSettings(ChosenTopicsSettings):
@@ -28,10 +35,11 @@ class WarehouseSettings(ChosenTopicsSettings):
     target: Annotated[
         str,
         Field(
-            description="The warehouse: duckdb:///FOLDER/FILE for a file of DuckDB, or "
-            "postgresql://USER@HOST/DATABASE.",
-            pattern="^(duckdb:///.|postgresql://.)",
+            description="The warehouse: duckdb:///FOLDER/FILE for a file of DuckDB, "
+            "postgresql://USER@HOST/DATABASE, or a URL of a target that another package has.",
+            pattern="^[a-z][a-z0-9+.-]*://.",
         ),
+        AfterValidator(_check_target),
     ] = "duckdb:////var/lib/cassandra-warehouse/warehouse.duckdb"
     password: Annotated[SecretStr, Field(description="Password of PostgreSQL's user.")] = SecretStr("")
     password_file: Annotated[Path | None, Field(description="File that holds the password.")] = None
@@ -84,6 +92,13 @@ class WarehouseSettings(ChosenTopicsSettings):
             "which is counted."
         ),
     ] = "stop"
+    personal_data: Annotated[
+        Literal["refuse", "leave_out", "load"],
+        Field(
+            description="What is done with fields that the catalogue of cassandra-schematizer marks as personal: "
+            "`refuse` stops their table, `leave_out` makes no columns of them, and `load` loads them."
+        ),
+    ] = "refuse"
     lock_seconds: Annotated[
         float,
         Field(

@@ -40,13 +40,16 @@ class Pauses(NamedTuple):
 _SOON = Pauses(1.0, 10.0, heals_seconds=60.0)  # waiting helps: a server comes back
 _SCHEMA = Pauses(1.0, 10.0, at_once=True)  # it may have arrived after the batch was planned
 _LATE = Pauses(1.0, 300.0)  # an operator has to act
+_RESUMED = Pauses(5.0, 5.0)  # a user resumes it, and expects that it continues
 _BY_CODE = {
     Code.SCHEMA_UNKNOWN: _SCHEMA,
     Code.KAFKA_UNREACHABLE: _SOON,
     Code.REGISTRY_UNREACHABLE: _SOON,
     Code.CHECKPOINT_LOCATION: _SOON,
     Code.TRANSACTION_EXPIRED: _SOON,
+    Code.ARCHIVE_STORE_AWAY: _SOON,
     Code.WAREHOUSE_AWAY: _SOON,
+    Code.WAREHOUSE_PAUSED: _RESUMED,
 }
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cdc_common.clients.registry.confluent import RegistryClient
+from cdc_common.clients.registry.schematizer import SchematizerClient
 from warehouse.faults import schema_refused
 from warehouse.job.planner import TopicPlanner
 from warehouse.job.run import job_of
 from warehouse.names import table_name
 from warehouse.records import Load, State
-from warehouse.tables.columns import ColumnError, merge_columns
+from warehouse.tables.columns import ColumnError, comments, loaded_fields, merge_columns
+from warehouse.tables.marks import SchematizerCatalogue
 from warehouse.tables.schemas import Schemas
 from warehouse.targets.loader import table_statements
 from warehouse.targets.open import open_loader
@@ -37,31 +39,37 @@ def plan_lines(settings: Settings) -> Iterator[str]:
         yield "no topic matches warehouse.topics"
     loader = open_loader(settings.warehouse)
     try:
-        with RegistryClient(settings.registry) as registry:
+        with (
+            RegistryClient(settings.registry) as registry,
+            SchematizerClient.of_settings(settings.registry) as schematizer,
+        ):
             loader.prepare()
             for topic in topics:
-                yield from _topic_lines(settings, topic, registry, loader)
+                schemas = Schemas(registry, topic, SchematizerCatalogue(schematizer))
+                yield from _topic_lines(settings, topic, registry.latest(f"{topic}-value"), schemas, loader)
     finally:
         loader.connection.close()
 
 
-def _topic_lines(settings: Settings, topic: str, registry: RegistryClient, loader: Loader) -> Iterator[str]:
+def _topic_lines(
+    settings: Settings, topic: str, newest: tuple[int, Any] | None, schemas: Schemas, loader: Loader
+) -> Iterator[str]:
     table = table_name(topic, settings.warehouse.default_schema, loader.form.suffix)
     before = loader.read_state(table)
-    newest = registry.latest(f"{topic}-value")
     if newest is None:
         yield f"{topic} → {table}: the registry has no schema of its values yet"
         return
     schema_id = newest[0]
-    schema = Schemas(registry, topic).find(schema_id)
     known = () if before is None else before.columns
+    fields = loaded_fields(schemas.find(schema_id), known, settings.warehouse.personal_data, topic)
     try:
-        columns = merge_columns(known, schema.fields, loader.connection.dialect, loader.form)
+        columns = merge_columns(known, fields, loader.connection.dialect, loader.form)
     except ColumnError as error:
         raise schema_refused(topic, schema_id, str(error)) from error
     after = State(0, topic, "", {}, columns, schema_id)
-    load, is_indexed = Load(table, before, after, {}, ()), loader.connection.is_indexed
-    statements = list(table_statements(load, loader.form, is_indexed=is_indexed))
+    is_new = before is None or before.schema_id < schema_id
+    load = Load(table, before, after, {}, (), comments(fields, columns) if is_new else {})
+    statements = list(table_statements(load, loader.form, loader.connection))
     done = "not loaded yet" if before is None else f"loaded up to {sum(before.offsets.values()):,} messages"
     yield f"{topic} → {table}: {done}; schema {schema_id} needs {len(statements)} statements"
     yield from (f"  {statement};" for statement in statements)

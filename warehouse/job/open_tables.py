@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.clients.registry.confluent import RegistryClient
+from cdc_common.clients.registry.schematizer import SchematizerClient
 from stream_runtime.exactly_once.report import NOTHING_DONE
 from stream_runtime.exactly_once.stateless_task import Done
 from stream_runtime.records import SourcePartition, TopicShape
@@ -15,6 +16,7 @@ from warehouse.job.plan import WarehousePlan
 from warehouse.loading.report import LoadReport
 from warehouse.loading.table_task import Source, TableTask, TaskSettings
 from warehouse.names import table_name
+from warehouse.tables.marks import SchematizerCatalogue
 from warehouse.tables.schemas import Schemas
 from warehouse.targets.open import open_loader
 from warehouse.targets.reload import beside
@@ -56,6 +58,8 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
         self._is_beside = is_beside
         self._job = job
         self._registry = RegistryClient(job.registry)
+        self._schematizer = SchematizerClient.of_settings(job.registry)
+        self._catalogue = SchematizerCatalogue(self._schematizer)
         self._loader = open_loader(job.settings)
 
     def group(self, _reader: str) -> str:
@@ -78,8 +82,10 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
         task = TableTask(
             Source(beside(table) if self._is_beside else table, share.stream, shape),
             self._loader,
-            Schemas(self._registry, share.stream),
-            TaskSettings(own.load_rows, own.load_bytes, own.load_seconds, own.on_value_refused == "null"),
+            Schemas(self._registry, share.stream, self._catalogue),
+            TaskSettings(
+                own.load_rows, own.load_bytes, own.load_seconds, own.on_value_refused == "null", own.personal_data
+            ),
         )
         for partition in share.partitions:
             reader.add(partition, task.offsets[partition.partition])
@@ -107,6 +113,7 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
     def close_all(self) -> None:
         super().close_all()
         self._registry.close()
+        self._schematizer.close()
         self._loader.connection.close()
 
 

@@ -62,12 +62,8 @@ class RowMaker:
         """
         offsets, keys = _longs(batch.offsets, len(batch)).to_pylist(), batch.keys.to_list()
         times = _longs(batch.timestamps, len(batch)).to_pylist()
-        try:
-            groups = batch.values.groups()
-        except AvroError as error:
-            raise message_refused(partition, offsets[error.index], error.reason) from error
         made = []
-        for schema_id, values in groups:
+        for schema_id, values in by_schema(partition, batch):
             if schema_id is None and not deletes_by_tombstone:
                 continue
             places = _longs(values.places, len(values)).to_pylist()
@@ -106,6 +102,14 @@ class RowMaker:
         if not self._keeps_before or not schema.has_sequence or after.type != before.type:
             return SchemaRows(schema, rows)
         return SchemaRows(schema, rows, Before(pc.is_valid(before), replace(rows, values=_flat(before, schema))))
+
+
+def by_schema(partition: SourcePartition, batch: SourceBatch) -> list[tuple[int | None, Messages]]:
+    """The values of a batch by the ids of their schemas; None for those without a value. CdcError."""
+    try:
+        return batch.values.groups()
+    except AvroError as error:
+        raise message_refused(partition, batch[error.index].offset, error.reason) from error
 
 
 def newest(found: list[Rows]) -> list[Rows]:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from stream_runtime.fault_points import reach
 from stream_runtime.records import SourcePartition, TopicShape
 from warehouse.fault_points import WarehousePoint
-from warehouse.faults import WAREHOUSE_FAULTS, schema_refused, state_foreign
+from warehouse.faults import WAREHOUSE_FAULTS, schema_refused, state_foreign, table_paused
 from warehouse.loading.fitting import Fitting
 from warehouse.loading.report import LoadReport
-from warehouse.loading.rows import RowMaker, SchemaRows, newest
+from warehouse.loading.rows import RowMaker, SchemaRows, by_schema, newest
 from warehouse.records import Column, Load, State, TableName
-from warehouse.tables.columns import ColumnError, merge_columns
+from warehouse.tables.columns import ColumnError, PersonalData, comments, loaded_fields, merge_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,8 @@ class TaskSettings(NamedTuple):
     seconds: float
     # Whether a value that does not fit becomes null.
     nulls_refused: bool
+    # What is done with personal fields.
+    personal_data: PersonalData = "refuse"
 
 
 class Source(NamedTuple):
@@ -113,7 +115,7 @@ class TableTask:
             taken.bytes += batch.size
             taken.messages += len(batch)
             where = SourcePartition(self._source.topic, partition)
-            taken.rows += self._maker.make(where, batch, deletes_by_tombstone=self._deletes_by_tombstone(batch))
+            taken.rows += self._maker.make(where, batch, deletes_by_tombstone=self._deletes_by_tombstone(where, batch))
         self.offsets[partition] = following
         reach(WarehousePoint.BATCH_TAKEN)
 
@@ -131,14 +133,14 @@ class TableTask:
         if not self.is_due() or (before is None and not taken.rows):
             return None
         started = self._clock()
-        columns, schema_id = self._columns()
+        columns, schema_id, comments = self._columns()
         versions = [made.rows for made in taken.rows]
         rows, nulled = self._fitting.fit(versions if self.loader.form.keeps_all else newest(versions), columns)
         offsets = {partition: offset for partition, offset in self.offsets.items() if offset is not None}
         version = 1 if before is None else before.version + 1
         after = State(version, self._source.topic, self._source.shape.topic_id, offsets, columns, schema_id)
         reach(WarehousePoint.LOAD_DECIDED)
-        self.loader.load(Load(self._source.table, before, after, taken.starts, tuple(rows)))
+        self.loader.load(Load(self._source.table, before, after, taken.starts, tuple(rows), comments))
         self.state, self._taken = after, _Taken()
         migrations = int(before is not None and before.columns != columns)
         staged, seconds = sum(map(len, rows)), self._clock() - started
@@ -159,7 +161,10 @@ class TableTask:
             )
         if state.topic_id != self._source.shape.topic_id:
             raise WAREHOUSE_FAULTS.topic_recreated(self._source.topic)
+        if state.paused:
+            raise table_paused(self._source.table, state.paused)
         schema = self._schemas.find(state.schema_id)
+        loaded_fields(schema, state.columns, self._settings.personal_data, state.topic)
         if not schema.has_sequence and len(state.offsets) < self._source.shape.partitions:
             # Only offsets tell which version of a row is newer, and those of two partitions do not compare.
             raise WAREHOUSE_FAULTS.partition_count_changed(
@@ -167,11 +172,11 @@ class TableTask:
             )
         return schema
 
-    def _deletes_by_tombstone(self, batch: SourceBatch) -> bool:
+    def _deletes_by_tombstone(self, partition: SourcePartition, batch: SourceBatch) -> bool:
         """Whether messages without a value delete rows: not where change messages say it. Before any schema is known,
         there is no row to delete.
         """
-        for schema_id, _ in batch.values.groups():
+        for schema_id, _ in by_schema(partition, batch):
             if schema_id is None:
                 continue
             schema = self._schemas.find(schema_id)
@@ -186,18 +191,23 @@ class TableTask:
             self._known_schema = schema
         return self._known_schema is not None and not self._known_schema.is_envelope
 
-    def _columns(self) -> tuple[tuple[Column, ...], int]:
-        """The columns with those of the schemas that were taken, the oldest schema first, and the highest id."""
+    def _columns(self) -> tuple[tuple[Column, ...], int, dict[str, str]]:
+        """The columns with those of the schemas that were taken, the oldest schema first, the highest id, and the
+        comments that columns get from schemas that are new.
+        """
         connection = self.loader.connection
         columns = () if self.state is None else self.state.columns
         highest = 0 if self.state is None else self.state.schema_id
         schemas: dict[int, RowSchema] = {
             made.schema.schema_id: made.schema for made in self._taken.rows if made.schema is not None
         }
+        found: dict[str, str] = {}
         for schema_id in sorted(schemas):
+            fields = loaded_fields(schemas[schema_id], columns, self._settings.personal_data, self._source.topic)
             try:
-                columns = merge_columns(columns, schemas[schema_id].fields, connection.dialect, self.loader.form)
+                columns = merge_columns(columns, fields, connection.dialect, self.loader.form)
             except ColumnError as error:
                 raise schema_refused(self._source.topic, schema_id, str(error)) from error
-            highest = max(highest, schema_id)
-        return columns, highest
+            if schema_id > highest:
+                highest, found = schema_id, comments(fields, columns)
+        return columns, highest, found

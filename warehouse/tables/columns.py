@@ -6,8 +6,9 @@ and is null in newer rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from warehouse.faults import personal_loaded, personal_refused
 from warehouse.names import column_name
 from warehouse.records import Column
 from warehouse.tables.forms import CURRENT, Form
@@ -16,8 +17,14 @@ from warehouse.tables.types import sql_type, wider_type
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from warehouse.tables.schemas import Field
+    from warehouse.tables.schemas import Field, RowSchema
     from warehouse.tables.types import Dialect
+
+
+PersonalData = Literal["refuse", "leave_out", "load"]
+"""What is done with personal fields."""
+PERSONAL = "Personal data."
+"""What the comments of personal columns begin with."""
 
 
 class ColumnError(ValueError):
@@ -35,8 +42,8 @@ class Migration(NamedTuple):
     renamed: tuple[tuple[str, str], ...]
     # Columns that are added.
     added: tuple[Column, ...]
-    # Columns whose type becomes wider, as they are afterwards.
-    widened: tuple[Column, ...]
+    # Columns whose type becomes wider, as they are afterwards, each with the type before.
+    widened: tuple[tuple[Column, str], ...]
 
     @property
     def is_empty(self) -> bool:
@@ -69,6 +76,32 @@ def merge_columns(
             column = column._replace(fields=(field.name, *column.fields), name=name)
         found[at] = column._replace(type=wider, fields=(*column.fields, *_new_aliases(found, field, present)))
     return tuple(found)
+
+
+def loaded_fields(
+    schema: RowSchema, columns: Sequence[Column], personal_data: PersonalData, topic: str
+) -> tuple[Field, ...]:
+    """The fields of a schema that the table may have. CdcError if it may not have all of them."""
+    personal = [field for field in schema.fields if field.is_personal]
+    if personal_data == "load" or not personal:
+        return schema.fields
+    if personal_data == "refuse":
+        raise personal_refused(topic, schema.schema_id, [field.name for field in personal])
+    names = {name for field in personal for name in (field.name, *field.aliases)}
+    loaded = [column for column in columns if names.intersection(column.fields)]
+    if loaded:
+        raise personal_loaded(topic, [column.name for column in loaded])
+    return tuple(field for field in schema.fields if not field.is_personal)
+
+
+def comments(fields: Iterable[Field], columns: Sequence[Column]) -> dict[str, str]:
+    """The comments of the columns that fields have, by the columns' names."""
+    by_name = {field.name: _comment(field) for field in fields}
+    return {column.name: by_name[name] for column, name in taken_columns(columns, by_name.keys()) if by_name[name]}
+
+
+def _comment(field: Field) -> str:
+    return " ".join(filter(None, (PERSONAL if field.is_personal else "", field.doc)))
 
 
 def taken_columns(columns: Sequence[Column], present: Collection[str]) -> list[tuple[Column, str]]:
@@ -110,5 +143,5 @@ def migration(before: Sequence[Column], after: Sequence[Column]) -> Migration:
     return Migration(
         tuple((old.name, new.name) for old, new in pairs if old.name != new.name),
         tuple(after[len(before) :]),
-        tuple(new for old, new in pairs if old.type != new.type),
+        tuple((new, old.type) for old, new in pairs if old.type != new.type),
     )

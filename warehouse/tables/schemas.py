@@ -11,12 +11,17 @@ from cdc_common.messages.avro.schemas import to_tree
 from cdc_native.avro.columns import Table
 from cdc_native.avro.program import Program
 from warehouse.faults import schema_refused
+from warehouse.tables.marks import NoCatalogue
 from warehouse.tables.types import without_null
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cdc_common.messages.avro.schemas import Named, Tree
+    from warehouse.tables.marks import Catalogue, Mark
 
 _JSON = "io.debezium.data.Json"
+NO_CATALOGUE = NoCatalogue()
 
 
 class Registry(Protocol):
@@ -38,6 +43,10 @@ class Field(NamedTuple):
     is_json: bool
     # Its earlier names.
     aliases: tuple[str, ...]
+    # Its documentation; empty for none.
+    doc: str = ""
+    # Whether its values are personal data.
+    is_personal: bool = False
 
 
 class RowSchema(NamedTuple):
@@ -60,9 +69,10 @@ class RowSchema(NamedTuple):
 class Schemas:
     """The schemas of a topic, by id."""
 
-    def __init__(self, registry: Registry, topic: str) -> None:
+    def __init__(self, registry: Registry, topic: str, catalogue: Catalogue = NO_CATALOGUE) -> None:
         self._registry = registry
         self._topic = topic
+        self._catalogue = catalogue
         self._known: dict[int, RowSchema] = {}
 
     def find(self, schema_id: int) -> RowSchema:
@@ -70,10 +80,20 @@ class Schemas:
         if schema_id not in self._known:
             schema = self._registry.get(schema_id)
             try:
-                self._known[schema_id] = row_schema(schema_id, schema)
+                found = row_schema(schema_id, schema)
             except (NotNativeError, ValueError) as error:
                 raise schema_refused(self._topic, schema_id, getattr(error, "reason", str(error))) from error
+            self._known[schema_id] = _with_marks(found, self._catalogue.marks(schema_id))
         return self._known[schema_id]
+
+
+def _with_marks(schema: RowSchema, marks: Mapping[str, Mark]) -> RowSchema:
+    found = [(field, marks.get(field.name)) for field in schema.fields]
+    fields = tuple(
+        field if mark is None else field._replace(doc=mark.doc or field.doc, is_personal=mark.is_personal)
+        for field, mark in found
+    )
+    return schema._replace(fields=fields)
 
 
 def row_schema(schema_id: int, schema: Any) -> RowSchema:  # noqa: ANN401 - JSON
@@ -87,7 +107,7 @@ def row_schema(schema_id: int, schema: Any) -> RowSchema:  # noqa: ANN401 - JSON
         at = form.names.index("after")
         row, row_tree = without_null(form.inner[at]), _without_null(tree["fields"][at]["type"], named)
     fields = tuple(
-        Field(name, inner, _is_json(field["type"]), tuple(field.get("aliases", ())))
+        Field(name, inner, _is_json(field["type"]), tuple(field.get("aliases", ())), field.get("doc", ""))
         for name, inner, field in zip(row.names, row.inner, row_tree["fields"], strict=True)
     )
     has_sequence, has_time = (is_envelope and _has_source(found, name) for name in ("row_sequence", "ts_us"))

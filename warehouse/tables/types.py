@@ -17,6 +17,17 @@ _NESTED = frozenset({"record", "map", "array", "union"})
 _DECIMAL = re.compile(r"DECIMAL\((\d+), (\d+)\)|NUMERIC\((\d+), (\d+)\)")
 
 
+class Limits(NamedTuple):
+    """Values that a type holds: from the first one to before the end."""
+
+    first: int
+    end: int
+
+    def in_units_of(self, micros: int) -> Limits:
+        """The same limits of µs in units of so many µs."""
+        return Limits(-(-self.first // micros), -(-self.end // micros))
+
+
 class Dialect(NamedTuple):
     """The types of a kind of warehouse."""
 
@@ -30,10 +41,17 @@ class Dialect(NamedTuple):
     has_lists: bool
     # Whether decimals are staged as text.
     stages_decimals_as_text: bool
-    # The types that become wider: (type before, type after).
-    widenings: frozenset[tuple[str, str]]
+    # The types that become wider, (type before, type after), and how a value `{}` does; empty if it does by itself.
+    widenings: Mapping[tuple[str, str], str]
+    # Whether texts may have the character U+0000.
+    holds_nul: bool
+    # The dates that it holds, in days since 1970.
+    days: Limits
+    # The timestamps that it holds, in µs since 1970.
+    micros: Limits
 
 
+_DAY = 86_400_000_000
 _COMMON = {
     "null": "TEXT",
     "boolean": "BOOLEAN",
@@ -60,7 +78,15 @@ POSTGRESQL = Dialect(
     1000,
     has_lists=False,
     stages_decimals_as_text=True,
-    widenings=frozenset({("INTEGER", "BIGINT"), ("REAL", "DOUBLE PRECISION")}),
+    widenings={
+        ("INTEGER", "BIGINT"): "",
+        ("INTEGER", "DOUBLE PRECISION"): "",
+        ("REAL", "DOUBLE PRECISION"): "",
+        ("TEXT", "BYTEA"): "convert_to({}, 'UTF8')",
+    },
+    holds_nul=False,
+    days=Limits(-2_440_588, 2_145_031_949),  # from 4713-11-24 BC to 5874897-12-31
+    micros=Limits(-2_440_588 * _DAY, 106_751_983 * _DAY),  # from the same day to 294276-12-31
 )
 DUCKDB = Dialect(
     {**_COMMON, "float": "FLOAT", "double": "DOUBLE", "bytes": "BLOB", "fixed": "BLOB"},
@@ -68,7 +94,15 @@ DUCKDB = Dialect(
     38,
     has_lists=True,
     stages_decimals_as_text=False,
-    widenings=frozenset({("INTEGER", "BIGINT"), ("FLOAT", "DOUBLE")}),
+    widenings={
+        ("INTEGER", "BIGINT"): "",
+        ("INTEGER", "DOUBLE"): "",
+        ("FLOAT", "DOUBLE"): "",
+        ("TEXT", "BLOB"): "encode({})",
+    },
+    holds_nul=True,
+    days=Limits(-(2**31) + 2, 2**31 - 1),  # the others are infinite
+    micros=Limits(-9_223_372_022_400_000_000, 2**63 - 1),
 )
 
 

@@ -111,6 +111,8 @@ def _values(column: Staged) -> pa.Array:
         return json_column(values)
     if column.type == "BIGINT" and pa.types.is_timestamp(values.type):
         return values.cast(pa.int64())
+    if column.type == "BLOB" and pa.types.is_string(values.type):  # of a message that is older than the column's type
+        return values.cast(pa.binary())
     if column.type == "UUID" and pa.types.is_fixed_size_binary(values.type):
         return pa.ExtensionArray.from_storage(pa.uuid(), values)
     return values

@@ -17,7 +17,6 @@ from warehouse.tables.forms import (
     DELETED_AT,
     IS_CURRENT,
     KEY,
-    OFFSET,
     OP,
     SEQUENCE,
     VALID_FROM,
@@ -25,7 +24,7 @@ from warehouse.tables.forms import (
     Form,
 )
 from warehouse.tables.types import Dialect
-from warehouse.targets.statements import STAGE, full_name, staged_value, tombstones
+from warehouse.targets.statements import STAGE, full_name, once, staged_value, tombstones
 
 FOLD = "_cdc_fold"
 DIFFERENT = "_cdc_different"
@@ -131,11 +130,10 @@ def _versions(audited: Audited) -> str:
 def lives(audited: Audited) -> str:
     """Each version and each deletion, with where it begins and where the next one does."""
     of_key = f"PARTITION BY {KEY} ORDER BY {SEQUENCE}"
-    once = f"SELECT DISTINCT ON ({KEY}, {SEQUENCE}) * FROM {STAGE} ORDER BY {KEY}, {SEQUENCE}, {OFFSET} DESC"
     own = f"{KEY}, {SEQUENCE}, {OP}, {CHANGED_AT} AS _from, {CHANGED_AT} AS _reach, CAST(NULL AS TIMESTAMPTZ) AS _to"
     kept = f"{KEY}, {SEQUENCE}, 'u', {VALID_FROM}, GREATEST({VALID_FROM}, {VALID_TO}), {VALID_TO}"
     both = (
-        f"SELECT {', '.join([own, 'FALSE AS _is_kept', *audited.values])} FROM ({once}) AS s "
+        f"SELECT {', '.join([own, 'FALSE AS _is_kept', *audited.values])} FROM ({once()}) AS s "
         f"UNION ALL SELECT {', '.join([kept, 'TRUE', *audited.names])} FROM {KEPT}"
     )
     reached = f"MAX(_reach) OVER ({of_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"

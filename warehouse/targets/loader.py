@@ -22,6 +22,7 @@ from warehouse.targets.staging import own_columns, staged_columns
 from warehouse.targets.statements import (
     STAGE,
     claim_state,
+    comment_on,
     create_stage,
     create_state,
     create_table,
@@ -80,7 +81,7 @@ class Loader:
         with connection.transaction(load.table):
             self._claim(load)
             reach(WarehousePoint.STATE_CLAIMED)
-            for statement in table_statements(load, self.form, is_indexed=connection.is_indexed):
+            for statement in table_statements(load, self.form, connection):
                 connection.run(statement)
             reach(WarehousePoint.TABLE_MIGRATED)
             if load.rows:
@@ -131,9 +132,11 @@ def check_offsets(load: Load) -> None:
             raise offsets_differ(load.table, load.after.topic, partition, offset, found)
 
 
-def table_statements(load: Load, form: Form, *, is_indexed: bool) -> Iterator[str]:
+def table_statements(load: Load, form: Form, connection: Connection) -> Iterator[str]:
     """What makes the table as the load needs it."""
     if load.before is None:
-        yield from create_table(load.table, load.after.columns, form, is_indexed=is_indexed)
+        yield from create_table(load.table, load.after.columns, form, is_indexed=connection.is_indexed)
     else:
-        yield from migrate_table(load.table, migration(load.before.columns, load.after.columns))
+        steps = migration(load.before.columns, load.after.columns)
+        yield from migrate_table(load.table, steps, connection.dialect)
+    yield from (comment_on(load.table, column, text) for column, text in load.comments.items())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
+from warehouse.faults import target_unknown
 from warehouse.tables.forms import FORMS, MARKED
 from warehouse.targets.loader import Loader
 
@@ -14,7 +16,18 @@ if TYPE_CHECKING:
     from warehouse.tables.forms import Form
     from warehouse.targets.connection import Connection
 
+GROUP = "cassandra_warehouse.targets"
+"""The entry points of packages. The name of one is the scheme of its URLs, and it is an OpenTarget."""
 _DUCKDB = "duckdb://"
+_OWN = ("duckdb", "postgresql")
+
+
+class OpenTarget(Protocol):
+    """What an entry point gives."""
+
+    def __call__(self, target: str, password: str, lock_seconds: float, /) -> Connection:
+        """A connection to the warehouse of a URL. It connects when it is first used."""
+        ...
 
 
 def open_loader(settings: WarehouseSettings) -> Loader:
@@ -28,10 +41,18 @@ def form_of(settings: WarehouseSettings) -> Form:
 
 
 def _connection(settings: WarehouseSettings) -> Connection:
-    if urlsplit(settings.target).scheme == "duckdb":
+    scheme = urlsplit(settings.target).scheme
+    if scheme == "duckdb":
         from warehouse.targets.duckdb import DuckDbConnection  # noqa: PLC0415 - only one of both need be installed
 
         return DuckDbConnection(Path(settings.target.removeprefix(f"{_DUCKDB}/")), settings.lock_seconds)
-    from warehouse.targets.postgresql import PostgreSqlConnection  # noqa: PLC0415 - as above
+    password = settings.password.get_secret_value()
+    if scheme == "postgresql":
+        from warehouse.targets.postgresql import PostgreSqlConnection  # noqa: PLC0415 - as above
 
-    return PostgreSqlConnection(settings.target, settings.password.get_secret_value(), settings.lock_seconds)
+        return PostgreSqlConnection(settings.target, password, settings.lock_seconds)
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if scheme not in points:
+        raise target_unknown(scheme, sorted({*_OWN, *points}))
+    opens: OpenTarget = points[scheme].load()
+    return opens(settings.target, password, settings.lock_seconds)

@@ -52,7 +52,8 @@ def drop(loader: Loader, table: TableName) -> None:
 
 def _move_state(loader: Loader, table: TableName, known: State | None, made: State) -> None:
     """Claim both states. LoadTakenError."""
-    run, schema, after = loader.connection.run, loader.state_schema, made.as_json()
+    paused = "" if known is None else known.paused
+    run, schema, after = loader.connection.run, loader.state_schema, made._replace(paused=paused).as_json()
     if known is None:
         claimed = run(insert_state(schema), *table, after)
     else:

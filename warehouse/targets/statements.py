@@ -99,14 +99,20 @@ def create_table(table: TableName, columns: Iterable[Column], form: Form, *, is_
     return made
 
 
-def migrate_table(table: TableName, steps: Migration) -> Iterator[str]:
+def migrate_table(table: TableName, steps: Migration, dialect: Dialect) -> Iterator[str]:
     alter = f"ALTER TABLE {full_name(table)}"
     for before, after in steps.renamed:
         yield f"{alter} RENAME COLUMN {quoted(before)} TO {quoted(after)}"
-    for column in steps.widened:
-        yield f"{alter} ALTER COLUMN {quoted(column.name)} TYPE {column.type}"
+    for column, before in steps.widened:
+        wider = dialect.widenings.get((before, column.type), "").format(quoted(column.name))
+        yield f"{alter} ALTER COLUMN {quoted(column.name)} TYPE {column.type}{f' USING {wider}' if wider else ''}"
     for column in steps.added:
         yield f"{alter} ADD COLUMN {quoted(column.name)} {column.type}"
+
+
+def comment_on(table: TableName, column: str, text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"COMMENT ON COLUMN {full_name(table)}.{quoted(column)} IS '{doubled}'"
 
 
 def create_stage(
@@ -194,8 +200,7 @@ def _merge_history(table: TableName, names: str, values: str) -> list[str]:
     name, gone = full_name(table), full_name(tombstones(table))
     of_key = f"PARTITION BY {KEY} ORDER BY {SEQUENCE}"
     current, deleted = f"o.{KEY} = s.{KEY} AND o.{IS_CURRENT}", f"o.{KEY} = s.{KEY}"
-    once = f"SELECT DISTINCT ON ({KEY}, {SEQUENCE}) * FROM {STAGE} ORDER BY {KEY}, {SEQUENCE}, {OFFSET} DESC"
-    begun = f"SELECT s.*, MAX({CHANGED_AT}) OVER ({of_key} ROWS UNBOUNDED PRECEDING) AS _begins FROM ({once}) AS s"
+    begun = f"SELECT s.*, MAX({CHANGED_AT}) OVER ({of_key} ROWS UNBOUNDED PRECEDING) AS _begins FROM ({once()}) AS s"
     placed = f"SELECT s.*, LEAD(_begins) OVER ({of_key}) AS _ends, ROW_NUMBER() OVER ({of_key}) AS _place"
     own = f"{KEY}, {SEQUENCE}, {VALID_FROM}, {VALID_TO}, {IS_CURRENT}"
     later = f"UPDATE {STAGE} AS s SET {CHANGED_AT}"
@@ -220,6 +225,12 @@ def _merge_history(table: TableName, names: str, values: str) -> list[str]:
         ),
         f"DROP TABLE {_VERSIONS}",
     ]
+
+
+def once() -> str:
+    """What is staged, with the last message of each version. DuckDB's DISTINCT ON makes 0.0 of a REAL of -0.0."""
+    last = f"ROW_NUMBER() OVER (PARTITION BY {KEY}, {SEQUENCE} ORDER BY {OFFSET} DESC) AS _copy"
+    return f"SELECT * FROM (SELECT s.*, {last} FROM {STAGE} AS s) AS s WHERE _copy = 1"
 
 
 def _has_key(name: str) -> str:

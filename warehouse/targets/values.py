@@ -5,37 +5,24 @@ from __future__ import annotations
 import json
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from warehouse.tables.types import DUCKDB, Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from warehouse.records import Column
+    from warehouse.tables.types import Dialect, Limits
 
-_DAY = 86_400
-_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_POSTGRESQL_DAYS = (-2_440_588, 2_145_031_949)  # 4713-11-24 BC, and after 5874897-12-31
-_POSTGRESQL_TIMES = (-2_440_588, 106_751_983)  # the same, and 294277-01-01
-_DUCKDB_DAYS = (-(2**31) + 2, 2**31 - 1)  # the others are infinite
-_DUCKDB_MICROS = (-9_223_372_022_400_000_000, 2**63 - 1)
-
-
-class Limits(NamedTuple):
-    """The values that a column holds: from the first one to before the end."""
-
-    first: int
-    end: int
+_UNIT_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def refused_values(values: pa.Array, column: Column, dialect: Dialect) -> tuple[pa.Array, str] | None:
     """Which values a column cannot hold, as an array of booleans, and why; None if it holds all."""
     found: tuple[pa.Array, str] | None = None
-    if pa.types.is_string(values.type) and dialect is not DUCKDB and column.type in ("TEXT", "JSON"):
+    if pa.types.is_string(values.type) and not dialect.holds_nul and column.type in ("TEXT", "JSON"):
         found = pc.match_substring(values, "\0"), "it has the character U+0000"
     limits = _limits(values.type, column, dialect)
     if limits is not None:
@@ -53,19 +40,19 @@ def refused_values(values: pa.Array, column: Column, dialect: Dialect) -> tuple[
 
 
 def _limits(kind: pa.DataType, column: Column, dialect: Dialect) -> Limits | None:
-    is_duckdb = dialect is DUCKDB
     if pa.types.is_date(kind):
-        return Limits(*(_DUCKDB_DAYS if is_duckdb else _POSTGRESQL_DAYS))
+        return dialect.days
     if not pa.types.is_timestamp(kind) or column.type == "BIGINT":
         return None
-    size = _UNITS[kind.unit]
-    if is_duckdb:
-        divisor = 1_000_000 // size
-        return Limits(-(-_DUCKDB_MICROS[0] // divisor), -(-_DUCKDB_MICROS[1] // divisor))
-    return Limits(_POSTGRESQL_TIMES[0] * _DAY * size, _POSTGRESQL_TIMES[1] * _DAY * size)
+    return dialect.micros.in_units_of(_UNIT_MICROS[kind.unit])
 
 
-_WIDENED = {(pa.int32(), "BIGINT"): pa.int64(), (pa.float32(), "DOUBLE PRECISION"): pa.float64()}
+_WIDENED = {
+    (pa.int32(), "BIGINT"): pa.int64(),
+    (pa.int32(), "DOUBLE PRECISION"): pa.float64(),
+    (pa.float32(), "DOUBLE PRECISION"): pa.float64(),
+    (pa.string(), "BYTEA"): pa.binary(),
+}
 
 
 def postgresql_values(values: pa.Array, type_name: str) -> pa.Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from cdc_common.errors.codes import CdcError
 from warehouse.cli import main
 from warehouse.targets.open import open_loader
 
@@ -42,10 +43,18 @@ def test_each_command(make_setup: Callable[[str], WarehouseSetup], tmp_path: Pat
     assert "CDC-137: 1 rows" in audited.stderr
     assert _said(flags, "audit", "--repair").endswith("messages: 1 rows repaired\n")
     setup.check(MESSAGES)
+    assert _said(flags, "pause", setup.topic) == "shop.orders is paused\n"
+    setup.send(MESSAGES, 2 * MESSAGES)
+    with pytest.raises(CdcError, match="CDC-152"):
+        setup.run()
+    setup.check(MESSAGES)
+    assert _said(flags, "resume", setup.topic) == "shop.orders is loaded again\n"
+    setup.run()
+    setup.check(2 * MESSAGES)
     loader.connection.run("UPDATE shop.orders SET name = 'planted'")
     loader.connection.close()
     assert _said(flags, "reload", setup.topic).startswith("shop.orders: swapped at ")
-    setup.check(MESSAGES)
+    setup.check(2 * MESSAGES)
 
 
 def _said(flags: list[str], *arguments: str) -> str:

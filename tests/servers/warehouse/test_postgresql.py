@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cdc_common.errors.codes import CdcError, Code
 from tests.support.warehouse.audit_checks import check_audit, check_before
 from tests.support.warehouse.load_checks import STEPS, check_equal, play
+from tests.support.warehouse.marks_checks import check_comments, check_marks
 from tests.support.warehouse.reload_checks import check_reload
 from tests.support.warehouse.scene import Shop, Warehouse
 from tests.support.warehouse.types_checks import (
@@ -20,12 +21,15 @@ from tests.support.warehouse.types_checks import (
     POSTGRESQL_QUERIES,
     TYPES,
     check_types,
+    check_widened,
     shop_of_types,
 )
 from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, MARKED
 from warehouse.targets.postgresql import PostgreSqlConnection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.schematizer.postgresql import PostgreSQL
     from tests.support.warehouse.load_checks import Step
     from warehouse.tables.forms import Form
@@ -46,8 +50,14 @@ def test_any_changes_and_failures(postgresql: PostgreSQL, steps: list[Step], for
     play(shop, Warehouse(shop.topic, lambda: connect(url), form), steps)
 
 
-def test_each_type(postgresql_url: str) -> None:
-    check_types(lambda: connect(postgresql_url), POSTGRESQL_QUERIES)
+@pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
+def test_each_type(postgresql_url: str, form: Form) -> None:
+    check_types(lambda: connect(postgresql_url), POSTGRESQL_QUERIES, form)
+
+
+@pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
+def test_types_become_wider(postgresql_url: str, form: Form) -> None:
+    check_widened(lambda: connect(postgresql_url), form)
 
 
 @pytest.mark.parametrize(
@@ -178,4 +188,20 @@ def test_a_change_that_does_not_follow_is_found(postgresql_url: str, form: Form)
     shop = Shop()
     warehouse = Warehouse(shop.topic, lambda: connect(postgresql_url), form)
     check_before(shop, warehouse)
+    warehouse.close()
+
+
+@pytest.mark.parametrize("check", [check_marks, check_comments], ids=["personal", "comments"])
+def test_docs_and_personal_data(postgresql_url: str, check: Callable[..., None]) -> None:
+    shop = Shop()
+    warehouse = Warehouse(shop.topic, lambda: connect(postgresql_url))
+
+    def read() -> dict[str, str | None]:
+        statement = "SELECT attname, col_description(attrelid, attnum) FROM pg_attribute WHERE attnum > 0"
+        found = warehouse.loader.connection.run(
+            f"{statement} AND attrelid = 'shop.orders'::regclass AND left(attname, 1) <> '_'"
+        )
+        return dict(found)
+
+    check(shop, warehouse, read)
     warehouse.close()

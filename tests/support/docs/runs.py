@@ -160,6 +160,9 @@ OWN: dict[str, Work] = {
     ),
     "cassandra-joinery retry": Work("stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
     "cassandra-joinery check": Work("joinery.commands.planned:print_check", _JOINERY, ('"check"',)),
+    "cassandra-joinery try": Work(
+        "joinery.commands.tried:print_trial", "tests/unit/joinery/commands/test_tried.py", ('"try"',)
+    ),
     "cassandra-joinery plan": Work("joinery.commands.planned:print_plan", _JOINERY, ('"plan"',)),
     "cassandra-archive run": Work("archive.job.run:run_archive", _ARCHIVE, ('"run"',)),
     "cassandra-archive check": Work("archive.commands.check:print_check", _ARCHIVE, ('"check"',)),
@@ -180,6 +183,8 @@ OWN: dict[str, Work] = {
     "cassandra-warehouse check": Work("warehouse.commands.check:print_check", _WAREHOUSE, ('"check"',)),
     "cassandra-warehouse plan": Work("warehouse.commands.plan:print_plan", _WAREHOUSE, ('"plan"',)),
     "cassandra-warehouse audit": Work("warehouse.commands.audit:audit_tables", _WAREHOUSE, ('"audit"',)),
+    "cassandra-warehouse pause": Work("warehouse.commands.pause:pause_tables", _WAREHOUSE, ('"pause"',)),
+    "cassandra-warehouse resume": Work("warehouse.commands.pause:pause_tables", _WAREHOUSE, ('"resume"',)),
     "cassandra-warehouse reload": Work("warehouse.commands.reload:reload_tables", _WAREHOUSE, ('"reload"',)),
     "cassandra-warehouse pack": Work(
         "stream_runtime.query.spark_archive:write_archive",
@@ -295,7 +300,8 @@ OTHERS: dict[str, Run] = {
 }
 
 OPERATORS: dict[str, str] = {
-    "systemctl": "needs systemd; the units are checked by tests/unit/deploy",
+    "systemctl": "needs systemd; make verify WHAT=units has one, and starts each unit",
+    "-u cassandra env": "sudo's arguments, before a command of the tables above",
     "kubectl": "needs a cluster; the manifests are checked by tests/unit/deploy",
     "nodetool": "Cassandra's own, on an operator's node",
     "cqlsh": "Cassandra's own, on an operator's node",

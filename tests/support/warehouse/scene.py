@@ -11,7 +11,7 @@ from tests.support.archive.scene import ENVELOPE, MemoryRegistry, Topic, encode_
 from warehouse.loading.table_task import Source, TableTask, TaskSettings
 from warehouse.records import TableName
 from warehouse.tables.forms import CURRENT, Form
-from warehouse.tables.schemas import Schemas
+from warehouse.tables.schemas import NO_CATALOGUE, Schemas
 from warehouse.targets.connection import LoadTakenError
 from warehouse.targets.loader import Loader
 from warehouse.targets.statements import full_name
@@ -19,6 +19,7 @@ from warehouse.targets.statements import full_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from warehouse.tables.marks import Catalogue
     from warehouse.targets.connection import Connection
 
 TOPIC = "cdc.shop.orders"
@@ -131,6 +132,7 @@ class Warehouse:
         self.table = TABLE._replace(table=TABLE.table + form.suffix)
         self.settings = EVERYTHING
         self.deleted_days = 0.0
+        self.catalogue: Catalogue = NO_CATALOGUE
         self.loader = Loader(connect(), "cdc_warehouse", form)
         self.loader.prepare()
         self.loader.connection.release()
@@ -138,7 +140,7 @@ class Warehouse:
     def open(self) -> TableTask:
         """A task with a connection of its own, as another process has it."""
         loader = Loader(self.connect(), "cdc_warehouse", self.form, self.deleted_days)
-        schemas = Schemas(self.topic.registry, TOPIC)
+        schemas = Schemas(self.topic.registry, TOPIC, self.catalogue)
         return TableTask(Source(self.table, TOPIC, self.topic.shape), loader, schemas, self.settings)
 
     def take(self, task: TableTask, most: int) -> None:

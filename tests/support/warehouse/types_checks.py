@@ -6,12 +6,13 @@ import struct
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tests.support.warehouse.scene import ID, KEY_ID, KEY_SCHEMA, TABLE, Shop, Warehouse, envelope, nullable
+from tests.support.warehouse.scene import ID, KEY_ID, KEY_SCHEMA, Shop, Warehouse, envelope, key_bytes, nullable
 from warehouse.targets.statements import full_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from warehouse.tables.forms import Form
     from warehouse.targets.connection import Connection
 
 LONG_MAX, INT_MAX = 2**63 - 1, 2**31 - 1
@@ -76,10 +77,10 @@ def shop_of_types() -> Shop:
     return Shop(schemas={KEY_ID: KEY_SCHEMA, 10: envelope(fields)})
 
 
-def check_types(connect: Callable[[], Connection], queries: Mapping[str, str]) -> None:
+def check_types(connect: Callable[[], Connection], queries: Mapping[str, str], form: Form) -> None:
     """Load values of each type, and compare them with what the warehouse gives back."""
     shop = shop_of_types()
-    warehouse = Warehouse(shop.topic, connect)
+    warehouse = Warehouse(shop.topic, connect, form)
     most = max(len(values) for _, values in TYPES.values())
     sent = [
         {name: values[key] if key < len(values) else None for name, (_, values) in TYPES.items()} for key in range(most)
@@ -88,11 +89,48 @@ def check_types(connect: Callable[[], Connection], queries: Mapping[str, str]) -
         shop.put(key, 10, **row)
     warehouse.run()
     columns = ", ".join(queries.get(name, f'"{name}"') for name in TYPES)
-    read = warehouse.loader.connection.run(f"SELECT {columns} FROM {full_name(TABLE)} ORDER BY id")
+    read = warehouse.loader.connection.run(f"SELECT {columns} FROM {full_name(warehouse.table)} ORDER BY id")
     for row, found in zip(sent, read, strict=True):
         for (name, wanted), value in zip(row.items(), found, strict=True):
             assert _is_same(name, wanted, value), (name, wanted, value)
     warehouse.close()
+
+
+WIDENED = {
+    10: [ID, nullable("a", "int"), nullable("b", "float"), nullable("c", "string"), nullable("d", "int")],
+    11: [ID, nullable("a", "long"), nullable("b", "double"), nullable("c", "bytes"), nullable("d", "double")],
+}
+
+
+def check_widened(connect: Callable[[], Connection], form: Form) -> None:
+    """Each type becomes wider by a newer schema. Values of messages with the older one are the same, before and after
+    it.
+    """
+    shop = Shop(schemas={KEY_ID: KEY_SCHEMA, **{number: envelope(fields) for number, fields in WIDENED.items()}})
+    warehouse = Warehouse(shop.topic, connect, form)
+    rows: dict[int, dict[str, Any]] = {
+        10: {"a": -INT_MAX - 1, "b": 0.5, "c": "é", "d": INT_MAX},
+        11: {"a": LONG_MAX, "b": 1 / 3, "c": b"\xff\0", "d": 0.1},
+    }
+    for key, schema_id in enumerate((10, 11, 10, 11, 10)):
+        _send_row(shop, key, schema_id, rows[schema_id])
+        warehouse.run()
+    _send_row(shop, 5, 11, dict.fromkeys("abcd"))
+    warehouse.run()
+    found = {row.pop("id"): row for row in warehouse.rows()}
+    older = {**rows[10], "c": "é".encode()}
+    assert {key: {**row, "c": row["c"] and bytes(row["c"])} for key, row in found.items()} == {
+        **dict.fromkeys((0, 2, 4), older),
+        **dict.fromkeys((1, 3), rows[11]),
+        5: dict.fromkeys("abcd"),
+    }
+    warehouse.close()
+
+
+def _send_row(shop: Shop, key: int, schema_id: int, row: dict[str, Any]) -> None:
+    source = {"ts_us": key, "row_sequence": 1}
+    change = {"op": "c", "before": None, "after": {"id": key, **row}, "source": source, "ts_ms": 0}
+    shop.topic.send(0, shop.topic.encode(schema_id, change), key_bytes(key))
 
 
 def _is_same(name: str, wanted: Any, value: Any) -> bool:  # noqa: ANN401 - of any type

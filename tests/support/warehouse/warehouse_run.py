@@ -79,15 +79,20 @@ class WarehouseSetup(NamedTuple):
             ),
         ]
 
-    def make_topic(self) -> None:
+    def make_topic(self, topic: str | None = None) -> None:
+        """topic: another one than `topic`."""
+        name = topic or self.topic
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)])[self.topic].result()
+        admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
 
-    def send(self, first: int, end: int) -> None:
-        """Send changes in one transaction. Every seventh deletes its row; the second half has a column more."""
+    def send(self, first: int, end: int, topic: str | None = None) -> None:
+        """Send changes in one transaction. Every seventh deletes its row; the second half has a column more. topic:
+        another one than `topic`.
+        """
+        name = topic or self.topic
         with RegistryClient(RegistrySettings(url=self.registry)) as registry:
-            key_id = registry.register(f"{self.topic}-key", KEY_SCHEMA)
-            ids = [registry.register(f"{self.topic}-value", SCHEMAS[number]) for number in (10, 11)]
+            key_id = registry.register(f"{name}-key", KEY_SCHEMA)
+            ids = [registry.register(f"{name}-value", SCHEMAS[number]) for number in (10, 11)]
         producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": f"{self.prefix}-source"})
         producer.init_transactions()
         producer.begin_transaction()
@@ -103,9 +108,9 @@ class WarehouseSetup(NamedTuple):
             key = number % KEYS
             value = wire.header(ids[is_new]) + encode_avro(SCHEMAS[11 if is_new else 10], change)
             wire_key = wire.header(key_id) + encode_avro(KEY_SCHEMA, {"id": key})
-            producer.produce(self.topic, value, wire_key, key % PARTITIONS)
+            producer.produce(name, value, wire_key, key % PARTITIONS)
             if number % 7 == 6:
-                producer.produce(self.topic, None, wire_key, key % PARTITIONS)
+                producer.produce(name, None, wire_key, key % PARTITIONS)
         producer.commit_transaction()
 
     def run(self, until: int | None = None, **settings: object) -> None:  # noqa: ARG002 - always to the end

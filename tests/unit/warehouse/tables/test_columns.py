@@ -40,7 +40,7 @@ def test_columns_become_wider_and_not_narrower() -> None:
     columns = columns_of(fields, later)
     assert [column.type for column in columns] == ["BIGINT", "DOUBLE PRECISION", "NUMERIC(7, 4)"]
     steps = migration(columns_of(fields), columns)
-    assert [column.name for column in steps.widened] == ["a", "c"]
+    assert [(column.name, before) for column, before in steps.widened] == [("a", "INTEGER"), ("c", "NUMERIC(5, 2)")]
     assert columns_of(later, fields) == columns
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
-from tests.support.warehouse.types_checks import DUCKDB_QUERIES, check_types
+from tests.support.warehouse.types_checks import DUCKDB_QUERIES, check_types, check_widened
+from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, Form
 from warehouse.targets.duckdb import DuckDbConnection
 
 if TYPE_CHECKING:
@@ -23,8 +24,14 @@ sys.stdin.read()
 """
 
 
-def test_each_type(tmp_path: Path) -> None:
-    check_types(lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0), DUCKDB_QUERIES)
+@pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
+def test_each_type(tmp_path: Path, form: Form) -> None:
+    check_types(lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0), DUCKDB_QUERIES, form)
+
+
+@pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
+def test_types_become_wider(tmp_path: Path, form: Form) -> None:
+    check_widened(lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0), form)
 
 
 def test_a_file_that_another_process_has_open(tmp_path: Path) -> None:

@@ -37,7 +37,11 @@ def test_values_that_a_column_cannot_hold() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "column", "wider"),
-    [(pa.int32(), "BIGINT", pa.int64()), (pa.float32(), "DOUBLE PRECISION", pa.float64())],
+    [
+        (pa.int32(), "BIGINT", pa.int64()),
+        (pa.int32(), "DOUBLE PRECISION", pa.float64()),
+        (pa.float32(), "DOUBLE PRECISION", pa.float64()),
+    ],
 )
 def test_a_message_from_before_its_column_was_widened(kind: pa.DataType, column: str, wider: pa.DataType) -> None:
     """COPY's binary form has the width of the column."""

@@ -1,0 +1,94 @@
+"""Docs and personal data of fields, in DuckDB; and what the catalogue's answers mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cdc_common.clients.registry.errors import RegistryRequestError
+from cdc_common.clients.registry.views import Element
+from tests.support.warehouse.marks_checks import check_comments, check_marks
+from tests.support.warehouse.scene import Shop, Warehouse
+from warehouse.tables.marks import Mark, SchematizerCatalogue
+from warehouse.targets.duckdb import DuckDbConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def warehouse(shop: Shop, tmp_path: Path) -> Iterator[Warehouse]:
+    made = Warehouse(shop.topic, lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def read(warehouse: Warehouse) -> Callable[[], dict[str, str | None]]:
+    def comments() -> dict[str, str | None]:
+        statement = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'orders'"
+        found = warehouse.loader.connection.run(f"{statement} AND column_name NOT LIKE '\\_%' ESCAPE '\\'")
+        warehouse.loader.connection.release()
+        return dict(found)
+
+    return comments
+
+
+def test_personal_fields(shop: Shop, warehouse: Warehouse, read: Callable[[], dict[str, str | None]]) -> None:
+    check_marks(shop, warehouse, read)
+
+
+def test_comments(shop: Shop, warehouse: Warehouse, read: Callable[[], dict[str, str | None]]) -> None:
+    check_comments(shop, warehouse, read)
+
+
+class Client:
+    """Answers with elements, or with an error."""
+
+    def __init__(self, found: list[Element] | RegistryRequestError) -> None:
+        self._found = found
+
+    def elements(self, _schema_id: int) -> list[Element]:
+        if isinstance(self._found, RegistryRequestError):
+            raise self._found
+        return self._found
+
+
+def element(path: str, doc: str | None, *, is_pii: bool) -> Element:
+    facts: dict[str, Any] = {"type": "string", "source_type": None, "is_nullable": True, "is_key": False}
+    return Element(path=path, doc=doc, owner=None, is_pii=is_pii, field_id=None, **facts)
+
+
+def catalogue(found: list[Element] | RegistryRequestError) -> SchematizerCatalogue:
+    return SchematizerCatalogue(Client(found))  # type: ignore[arg-type] # a stand-in
+
+
+def test_a_field_with_a_personal_field_in_it_is_personal() -> None:
+    found = [
+        element("home", "Where they live.", is_pii=False),
+        element("home.street", "Street.", is_pii=True),
+        element("joined", None, is_pii=False),
+    ]
+    assert catalogue(found).marks(1) == {
+        "home": Mark("Where they live.", is_personal=True),
+        "joined": Mark("", is_personal=False),
+    }
+
+
+@pytest.mark.parametrize(("status", "word"), [(404, "http"), (404, "not-found"), (405, "405"), (501, "501")])
+def test_a_registry_without_a_catalogue_has_no_marks(status: int, word: str) -> None:
+    assert catalogue(RegistryRequestError("no", status=status, word=word)).marks(1) == {}
+
+
+@pytest.mark.parametrize(("status", "word"), [(401, "http"), (403, "forbidden"), (500, "http"), (None, "unreachable")])
+def test_a_catalogue_that_does_not_answer_stops_the_table(status: int | None, word: str) -> None:
+    """Nothing is loaded before it is known whether it is personal."""
+    with pytest.raises(RegistryRequestError):
+        catalogue(RegistryRequestError("no", status=status, word=word)).marks(1)
