@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
@@ -13,6 +14,11 @@ from archive.table_names import table_name
 from archive.topic_settings import EntryError, parse_entry
 from cdc_common.settings import shared
 from stream_runtime.settings import ChosenTopicsSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class ArchiveSettings(ChosenTopicsSettings):
@@ -82,6 +88,13 @@ class ArchiveSettings(ChosenTopicsSettings):
             "and named in the file event (`accept`)."
         ),
     ] = "stop"
+    deployment: Annotated[
+        str,
+        Field(
+            description="Environment of topic files (`topics apply`) whose topics with an `[archive]` table are "
+            "archived too, as their files say; empty for none. The registry knows them."
+        ),
+    ] = ""
     topic_settings: list[str] = Field(
         default=[],
         description="Settings of single topics: `cdc\\.shop\\..* layout=hive bucket=day` for a name or a regular "
@@ -147,8 +160,10 @@ class ArchiveSettings(ChosenTopicsSettings):
         float, Field(description="Time between two commits of new files to the tables (s).", gt=0)
     ] = 10.0
 
-    def definition_of(self, topic: str) -> Definition:
-        """How the files of a topic are made now. Of several entries for one field, the last one counts."""
+    def definition_of(self, topic: str, from_file: Mapping[str, Any] = NOTHING) -> Definition:
+        """How the files of a topic are made now. Of several entries for one field, the last one counts. `from_file`:
+        the fields that its topic file sets; entries count before these.
+        """
         definition = Definition(
             table=table_name(topic, self.namespace),
             layout=self.layout,
@@ -160,7 +175,7 @@ class ArchiveSettings(ChosenTopicsSettings):
             format=self.format,
             subject=f"{topic}-value",
             lost=self.lost,
-        )
+        )._replace(**from_file)
         for entry in map(parse_entry, self.topic_settings):
             if entry.matches(topic):
                 definition = definition._replace(**entry.values)

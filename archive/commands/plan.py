@@ -27,14 +27,15 @@ def print_plan(settings: Settings) -> None:
 def plan_lines(settings: Settings) -> Iterator[str]:
     """A line for each topic. CdcError."""
     own = settings.archive
-    topics = TopicPlanner(job_of(settings)).find_topics()
+    planner = TopicPlanner(job_of(settings))
+    topics = planner.find_topics()
     for topic, shape in Topics(settings.kafka).each_shape(topics).items():
         if isinstance(shape, CdcError):
             yield f"{topic}: {shape}"
             continue
         shares = len(list_shares(topic, shape.partitions, own.partitions_per_share))
-        made = own.definition_of(topic)
+        made = planner.definition_of(topic)
         how = f"{made.layout}, by {made.bucket}, {made.format}"
         yield f"{topic} → {made.table} ({how}): {shape.partitions} partitions, {shares} shares"
     if not topics:
-        yield "no topic matches archive.topics"
+        yield "no topic matches archive.topics or is of archive.deployment"

@@ -95,7 +95,7 @@ class OpenArchives(OpenShares[ArchivePlan, OpenArchive]):
         parts = ShareParts(
             commits,
             self._store,
-            self._schema_plans(share.stream),
+            self._schema_plans(stream.definition.table),
             EventTopic(own.events_topic, partition_for(key, plan.events)),
             own.dead_letter_topic,
             self._topics.bounds,
@@ -103,7 +103,7 @@ class OpenArchives(OpenShares[ArchivePlan, OpenArchive]):
             own.buffer_bytes,
         )
         try:
-            task = ShareTask(share, stream.shape, parts, self._share_settings(share.stream, stream))
+            task = ShareTask(share, stream.shape, parts, self._share_settings(stream))
         except BaseException:
             commits.close()
             raise
@@ -154,19 +154,18 @@ class OpenArchives(OpenShares[ArchivePlan, OpenArchive]):
         first, _ = self._topics.bounds([partition])[partition]
         return CutPosition(first, 0, self._job.settings.partitions_per_share, time.time()).stored(shape.topic_id)
 
-    def _schema_plans(self, topic: str) -> SchemaPlans:
-        if topic not in self._plans:
-            table = self._job.settings.definition_of(topic).table
-            self._plans[topic] = SchemaPlans(self._store, self._registry, table)
-        return self._plans[topic]
+    def _schema_plans(self, table: str) -> SchemaPlans:
+        """No two topics have one table."""
+        if table not in self._plans:
+            self._plans[table] = SchemaPlans(self._store, self._registry, table)
+        return self._plans[table]
 
-    def _share_settings(self, topic: str, stream: Stream) -> ShareSettings:
+    def _share_settings(self, stream: Stream) -> ShareSettings:
         own = self._job.settings
-        definition = own.definition_of(topic)
         cut = CutSettings(own.cut_rows, own.cut_bytes, own.cut_seconds, own.cut_files, own.cut_at_new_schema)
         return ShareSettings(
             own.group_id,
-            definition,
+            stream.definition,
             cut,
             own.partitions_per_share,
             own.offset_refresh_hours * 3600,

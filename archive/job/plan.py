@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from archive.records import Definition
 from archive.settings import ArchiveSettings
 from cdc_common.settings import KafkaSettings, RegistrySettings
 from stream_runtime.records import Share, SourcePartition, TopicShape
@@ -35,6 +36,8 @@ class Stream:
     shape: TopicShape
     # Whether the topic is compacted.
     is_compacted: bool
+    # How its files are made.
+    definition: Definition
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archive.faults import ARCHIVE_FAULTS, location_taken
+from archive.job.file_topics import FileTopics
 from archive.job.plan import DEAD_LETTER_BYTES, EVENT_BYTES, ArchivePlan, Stream, list_shares
 from archive.job.worker_loop import ArchiveTask
+from archive.settings import NOTHING
 from archive.stores.store import check_store, open_store
 from archive.table_names import unversioned
 from cdc_common.errors.codes import CdcError
+from cdc_common.messages.topics import matches
 from cdc_native import is_enabled
 from stream_runtime.driver.chosen_topics import ChosenTopics
 from stream_runtime.kafka import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from archive.job.plan import Job
+    from archive.records import Definition
     from stream_runtime.records import Share
 
 _OWNER = "_archive/group"
@@ -33,6 +37,9 @@ class TopicPlanner(ChosenTopics):
         self._job = job
         self._events = 1
         self._compacted: dict[str, bool] = {}
+        self._files = FileTopics(job.registry, job.settings.deployment)
+        self._from_files: Mapping[str, dict[str, Any]] = {}
+        self._definitions: dict[str, Definition] = {}
 
     def plan_batch(self) -> ArchivePlan:
         """CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
@@ -40,7 +47,9 @@ class TopicPlanner(ChosenTopics):
         self._ask_compaction(shapes.keys() - self._compacted.keys() - self.errors.keys())
         size = self._job.settings.partitions_per_share
         streams = {
-            topic: Stream(shape, self._compacted[topic]) for topic, shape in shapes.items() if topic in self._compacted
+            topic: Stream(shape, self._compacted[topic], self.definition_of(topic))
+            for topic, shape in shapes.items()
+            if topic in self._compacted
         }
         shares = [
             share for topic, stream in streams.items() for share in list_shares(topic, stream.shape.partitions, size)
@@ -58,14 +67,33 @@ class TopicPlanner(ChosenTopics):
         for topic in streams:
             self._compacted.pop(topic, None)
 
+    def find_topics(self) -> list[str]:
+        """The names of the topics that the settings or topic files choose. CdcError if the settings name none."""
+        if not self._job.settings.deployment:
+            return super().find_topics()
+        from_files = self._files.read()
+        if from_files != self._from_files:
+            self._from_files = from_files
+            self._definitions.clear()
+        return [name for name in sorted(self._topics.partition_counts()) if self.is_chosen(name)]
+
     def is_chosen(self, topic: str) -> bool:
         """The archive's own topics are left out."""
         own = self._job.settings
-        return topic not in {own.events_topic, own.dead_letter_topic} and super().is_chosen(topic)
+        if topic in {own.events_topic, own.dead_letter_topic}:
+            return False
+        return super().is_chosen(topic) or (topic in self._from_files and not matches(topic, own.excluded_topics))
+
+    def definition_of(self, topic: str) -> Definition:
+        """How the files of a topic are made now."""
+        if topic not in self._definitions:
+            from_file = self._from_files.get(topic, NOTHING)
+            self._definitions[topic] = self._job.settings.definition_of(topic, from_file)
+        return self._definitions[topic]
 
     def table_of(self, topic: str) -> str:
         """A schema version of one table may not have the name of another one."""
-        return unversioned(self._job.settings.definition_of(topic).table)
+        return unversioned(self.definition_of(topic).table)
 
     def check_settings(self) -> None:
         """Raise CdcError if the job cannot run with its settings. Makes the topic of the file events."""

@@ -10,6 +10,7 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
+    ConfigResource,
     ConfigSource,
     ResourcePatternType,
     ResourceType,
@@ -66,11 +67,21 @@ def read_rights(admin: AdminClient) -> list[Right] | None:
     """Read all rights of the cluster; None if it has no authorizer. CdcError if Kafka refuses or does not answer."""
     try:
         found: Iterable[AclBinding] = answer_of(admin.describe_acls(_EVERY), SECONDS)
+        if not found and not _has_authorizer(admin):
+            return None
     except KafkaException as error:
         if error.args[0].code() == KafkaError.SECURITY_DISABLED:
             return None
         raise kafka_error("Rights (ACLs) cannot be read", error.args[0]) from error
     return [right_of_binding(binding) for binding in found]
+
+
+def _has_authorizer(admin: AdminClient) -> bool:
+    """Whether the brokers keep rights: librdkafka 2.16 answers without rights, and without an error, if they do not."""
+    broker = str(min(admin.list_topics(timeout=SECONDS).brokers))
+    [answer] = admin.describe_configs([ConfigResource(ResourceType.BROKER, broker)]).values()
+    authorizer = answer_of(answer, SECONDS).get("authorizer.class.name")
+    return authorizer is None or bool(authorizer.value)
 
 
 def found_rights(rights: Iterable[Right]) -> dict[Thing, Found]:
