@@ -164,7 +164,9 @@ OWN: dict[str, Work] = {
         "joinery.commands.tried:print_trial", "tests/unit/joinery/commands/test_tried.py", ('"try"',)
     ),
     "cassandra-joinery plan": Work("joinery.commands.planned:print_plan", _JOINERY, ('"plan"',)),
-    "cassandra-archive run": Work("archive.job.run:run_archive", _ARCHIVE, ('"run"',)),
+    "cassandra-archive run": Work(
+        "archive.job.run:run_archive", "tests/support/archive/archive_program.py", ('"run"',)
+    ),
     "cassandra-archive check": Work("archive.commands.check:print_check", _ARCHIVE, ('"check"',)),
     "cassandra-archive plan": Work("archive.commands.plan:print_plan", _ARCHIVE, ('"plan"',)),
     "cassandra-archive verify": Work("archive.commands.verify:verify_ledger", _ARCHIVE, ('"verify"',)),
