@@ -112,15 +112,23 @@ def _settings_file(given: Path | None) -> Path | None:
     from_environment = os.environ.get(FILE_VARIABLE)
     path = given or (Path(from_environment) if from_environment else None)
     if path is None:
-        return next((file for file in DEFAULT_FILES if file.is_file()), None)
-    if not path.is_file():
+        return next((file for file in DEFAULT_FILES if _is_file(file)), None)
+    if not _is_file(path):
         named_by = "--config" if given else FILE_VARIABLE
         raise CdcError(
             Code.CONFIG_FILE,
-            f"The settings file {path}, named by {named_by}, does not exist or is not a file.",
+            f"The settings file {path}, named by {named_by}, does not exist, is no file, or is not this user's to see.",
             f"Correct {named_by}, or omit it to use ./{DEFAULT_FILES[0]}, {DEFAULT_FILES[1]} or the defaults.",
         )
     return path
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file that this user can see: with sudo the working folder is often another user's."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return False
 
 
 def _file_layer(path: Path) -> _Layer:

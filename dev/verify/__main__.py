@@ -142,6 +142,12 @@ CHOICES = (
         "Each unit of deploy/systemd on a host with systemd in a container: a change, a stop, a kill -9",
     ),
     Choice(
+        "guides",
+        "dev.verify.hosts.guides",
+        "20",
+        "The commands of six guides, word for word and in order, on hosts with logins and ACLs in containers",
+    ),
+    Choice(
         "compose",
         "dev.verify.containers.compose",
         "8",

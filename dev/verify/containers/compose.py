@@ -1,7 +1,8 @@
 """`make verify WHAT=compose`: what README's section on Docker shows, in the time that it takes.
 
-The containers start with deploy/compose, a table of one's own is made, its change comes out and is archived, and after
-a restart the next one comes out too. Each of the commands is the README's, except that images are built before.
+The containers start with deploy/compose, a table of one's own is made, its change comes out, is archived, loaded into
+the warehouse and joined, and after a restart the next one comes out too. Each of the commands is the README's, except
+that images are built before.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from confluent_kafka import Consumer
 
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.program.cli import reported_errors
@@ -23,14 +27,26 @@ from dev.local_stack.process.processes import ChildProcess, wait_until
 from dev.verify.containers.bases import ensure_cassandra, ensure_kafka, ensure_python
 from dev.verify.containers.engine import Engine, install_missing
 from dev.verify.containers.images import build
+from dev.verify.containers.shop import JOINED
 from tests.support.e2e.one_change import wait_for_text
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 FILE = "deploy/compose/compose.yaml"
-TARGETS = ("publisher", "filler", "schematizer", "materializer", "archive")
+TARGETS = ("publisher", "filler", "schematizer", "materializer", "archive", "warehouse", "joinery")
 SERVICES = 6
 FIRST_CHANGE_SECONDS = 180.0
 UP_SECONDS = 600.0
-ARCHIVE = ("--profile", "archive")
+PROFILES = ("archive", "warehouse", "joinery")
+ALL = tuple(part for profile in PROFILES for part in ("--profile", profile))
+CUSTOMERS = """
+CREATE TABLE shop.customers (id int PRIMARY KEY, name text) WITH cdc = true;
+INSERT INTO shop.customers (id, name) VALUES (1, 'Ada')"""
+READ_WAREHOUSE = (
+    "import duckdb; print(duckdb.connect('/var/lib/cassandra-warehouse/warehouse.duckdb', read_only=True)"
+    ".execute('SELECT note FROM shop.orders').fetchall())"
+)
 KAFKA = {"bootstrap.servers": "127.0.0.1:29092"}
 README = (project_root() / "README.md").read_text().partition("### With Docker")[2]
 STATEMENTS = re.findall(r"```sql\n(.*?);\n```", README, re.DOTALL)[0]  # cqlsh -e ends the last by itself
@@ -62,11 +78,16 @@ class Compose:
     def files(self) -> str:
         """The paths of the archive's files."""
         find = ("find", "/var/lib/cassandra-archive", "-path", "*/lake/*.parquet")
-        return self.run(*ARCHIVE, "exec", "-T", "archive", *find)
+        return self.run(*ALL, "exec", "-T", "archive", *find)
+
+    def notes(self) -> str:
+        """The notes in the warehouse's table; empty before its first load, and while the job has the file open."""
+        command = ("exec", "-T", "warehouse", "python", "-c", READ_WAREHOUSE)
+        return self._try(*self._client, "-f", FILE, *ALL, *command).stdout
 
     def states(self) -> list[str]:
         """The state of each service's container, such as `running healthy`."""
-        ids = self.run(*ARCHIVE, "ps", "-q").split()
+        ids = self.run(*ALL, "ps", "-q").split()
         template = "{{.State.Status}} {{.State.Health.Status}}"
         return [self._try("docker", "inspect", "--format", template, one).stdout.strip() for one in ids]
 
@@ -104,15 +125,21 @@ def _try_it(compose: Compose) -> bool:
     _report(began, "first change")
     wait_until(lambda: compose.states() == ["running healthy"] * SERVICES, "all to be healthy", UP_SECONDS)
     _report(began, "all are healthy")
+    compose.cqlsh(CUSTOMERS)
+    outcomes: dict[str, Callable[[], bool]] = {
+        "archive": lambda: "orders" in compose.files(),
+        "warehouse": lambda: "hello" in compose.notes(),
+        "joinery": partial(_is_joined, "Ada"),
+    }
+    for profile, has_come in outcomes.items():
+        began = time.monotonic()
+        compose.run("--profile", profile, "up", "-d")
+        wait_until(has_come, f"the change to come out of {profile}", UP_SECONDS)
+        _report(began, f"{profile} has the change")
+    count = SERVICES + len(PROFILES)
+    wait_until(lambda: compose.states() == ["running healthy"] * count, "all to be healthy", UP_SECONDS)
     began = time.monotonic()
-    compose.run(*ARCHIVE, "up", "-d")
-    wait_until(lambda: "orders" in compose.files(), "a file of the archive", UP_SECONDS)
-    _report(began, "first file of the archive")
-    wait_until(
-        lambda: compose.states() == ["running healthy"] * (SERVICES + 1), "the archive to be healthy", UP_SECONDS
-    )
-    began = time.monotonic()
-    compose.run(*ARCHIVE, "stop")
+    compose.run(*ALL, "stop")
     _report(began, "stop")
     began = time.monotonic()
     compose.run("up", "-d")
@@ -121,6 +148,17 @@ def _try_it(compose: Compose) -> bool:
     wait_for_text("cdc.shop.orders", KAFKA, "after the restart")
     _report(began, "first change after the restart")
     return in_time
+
+
+def _is_joined(name: str) -> bool:
+    """Whether a joined row with the customer's name has come out."""
+    reader = Consumer({**KAFKA, "group.id": "joined", "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    reader.subscribe([JOINED])
+    try:
+        messages = reader.consume(10, 10.0)
+        return any(message.error() is None and name.encode() in (message.value() or b"") for message in messages)
+    finally:
+        reader.close()
 
 
 def _wait_for_the_consumer() -> None:
@@ -151,11 +189,11 @@ def main() -> None:
         for target in TARGETS:
             build(engine, target)
         compose = Compose(engine)
-        stack.callback(compose.run, *ARCHIVE, "down", "--volumes")
+        stack.callback(compose.run, *ALL, "down", "--volumes")
         try:
             is_in_time = _try_it(compose)
         except CdcError:
-            click.echo(compose.run(*ARCHIVE, "logs", "--tail", "40"), err=True)
+            click.echo(compose.run(*ALL, "logs", "--tail", "40"), err=True)
             raise
         if not is_in_time:
             click.secho(f"The first change took longer than {FIRST_CHANGE_SECONDS:.0f} s", fg="red", err=True)

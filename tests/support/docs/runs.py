@@ -302,7 +302,7 @@ OTHERS: dict[str, Run] = {
 }
 
 OPERATORS: dict[str, str] = {
-    "systemctl": "needs systemd; make verify WHAT=units has one, and starts each unit",
+    "systemctl": "needs systemd; make verify WHAT=guides has one, and WHAT=units starts each unit",
     "-u cassandra env": "sudo's arguments, before a command of the tables above",
     "kubectl": "needs a cluster; the manifests are checked by tests/unit/deploy",
     "nodetool": "Cassandra's own, on an operator's node",

@@ -61,6 +61,14 @@ class Authority:
         return stores
 
 
+def _general_name(address: str) -> x509.GeneralName:
+    """An IP address; otherwise a host's name."""
+    try:
+        return x509.IPAddress(ipaddress.ip_address(address))
+    except ValueError:
+        return x509.DNSName(address)
+
+
 def _sign(name: str, issuer: Identity | None, addresses: Sequence[str]) -> Identity:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -76,6 +84,6 @@ def _sign(name: str, issuer: Identity | None, addresses: Sequence[str]) -> Ident
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
     )
     if addresses:
-        names = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+        names = [_general_name(address) for address in addresses]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return Identity(builder.sign(issuer.key if issuer else key, hashes.SHA256()), key)

@@ -80,6 +80,17 @@ def test_without_a_named_file_it_is_that_of_the_folder_or_else_of_the_machine(
     assert load_settings(None, {}).settings.kafka.topic_prefix == "folder"
 
 
+def test_a_folder_that_is_closed_to_the_user_has_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that is run by `sudo -u` in root's folder."""
+
+    def refuse(_path: Path, **_: object) -> os.stat_result:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert load_settings(None, {}).file is None
+    assert "this user" in str(refused(Code.CONFIG_FILE, file=Path("closed/cdc.toml")))
+
+
 def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--config" in refused(Code.CONFIG_FILE, file=tmp_path / "none.toml").problem
     monkeypatch.setenv("CDC_CONFIG", str(tmp_path))
