@@ -32,6 +32,14 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""Make `archive.location` writable for all workers, and `archive.spool_directory` on each of them, with
         free space.""",
     ),
+    Code.ARCHIVE_STORE_AWAY: Explanation(
+        "Archive store does not answer",
+        meaning="""The store of S3 cannot be reached, answers with an error of its own (5xx), or asks to slow down, and
+        some tries in a row did not help. A starting job exits. Later the shares that meet it stop, try again within 10
+        seconds, and continue by themselves.""",
+        cause="The network or the store is down or overloaded.",
+        fix="See that the store answers workers and driver. Nothing is lost while Kafka keeps the messages.",
+    ),
     Code.ARCHIVE_INTENT: Explanation(
         "Open cut cannot be finished",
         meaning="""A cut was begun: its files and their numbers of rows are stored as an intent. The messages that
@@ -85,6 +93,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.STATE_MISMATCH: (Scope.RAW_PARTITION, Scope.TOPIC),
     Code.ARCHIVE_MESSAGE: (Scope.RAW_PARTITION,),
     Code.ARCHIVE_LOCATION: (Scope.RAW_PARTITION, Scope.START),
+    Code.ARCHIVE_STORE_AWAY: (Scope.RAW_PARTITION, Scope.START),
     Code.ARCHIVE_INTENT: (Scope.RAW_PARTITION,),
     Code.ARCHIVE_LEDGER: (Scope.COMMAND,),
     Code.ARCHIVE_TABLE: (Scope.TABLE,),

@@ -40,6 +40,15 @@ def location_refused(location: str, problem: str) -> CdcError:
     )
 
 
+def store_away(location: str, problem: str) -> CdcError:
+    """A store that may answer later."""
+    return CdcError(
+        Code.ARCHIVE_STORE_AWAY,
+        f"The archive's location {location} does not answer: {problem}.",
+        "See that the store is up and that workers and driver reach it. It is tried again by itself.",
+    )
+
+
 def spill_refused(file: str, error: OSError) -> CdcError:
     return CdcError(
         Code.ARCHIVE_LOCATION,

@@ -96,7 +96,7 @@ class ArchiveSettings(ChosenTopicsSettings):
         512 * 1024 * 1024
     )
     cut_seconds: Annotated[float, Field(description="Time after its first message at which a cut ends (s).", gt=0)] = (
-        60.0
+        40.0
     )
     cut_files: Annotated[int, Field(description="Number of files of a cut after which it ends.", ge=1, le=1000)] = 500
     cut_at_new_schema: Annotated[

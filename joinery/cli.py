@@ -71,6 +71,26 @@ def plan(settings: Settings, file: Path | None) -> None:
     print_plan(settings, file or settings.joinery.file)
 
 
+@main.program_command(
+    "try",
+    params=[
+        click.Argument(["file"], metavar="FILE", type=click.Path(path_type=Path)),
+        click.Argument(["case"], metavar="CASE", type=click.Path(path_type=Path)),
+    ],
+)
+def try_case(_settings: Settings, file: Path, case: Path) -> None:
+    """Shows what a join of FILE makes of the changes of CASE.
+
+    CASE is a file with a few rows of each input. It needs no server: the rows are joined in memory. If CASE has the
+    expected joined rows, others are an error.
+
+    Example: cassandra-joinery try joins.toml case.toml
+    """
+    from joinery.commands.tried import print_trial  # noqa: PLC0415 - --help and config need no Avro
+
+    print_trial(file, case)
+
+
 def _status_text(status: dict[str, Any]) -> str:
     from joinery.job.status import text  # noqa: PLC0415 - as above
 

@@ -45,6 +45,14 @@ EXPLANATIONS: dict[Code, Explanation] = {
         cause="""Another join has the same target, the group or the join was renamed, or the group has expired.""",
         fix="""Give each join its own target. After a new name, use a new target too, or delete the old topic.""",
     ),
+    Code.JOIN_CASE: Explanation(
+        "Case of a join failed",
+        meaning="""`cassandra-joinery try` ran a case. The case does not fit its join, one of its changes cannot be
+        joined, or the joined rows are others than the case expects; the message says which.""",
+        cause="""The joins file or the case is not as it was meant.""",
+        fix="""Compare what the command has printed with what you expect, then correct the joins file or the case
+        ([guide](../guides/joins.md#try-it-on-a-few-rows)).""",
+    ),
 }
 
 SCOPES: Mapping[Code, tuple[Scope, ...]] = {
@@ -62,6 +70,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.JOIN_INPUT: (Scope.COMMAND, Scope.TABLE),
     Code.JOIN_MESSAGE: (Scope.RAW_PARTITION,),
     Code.JOIN_REPEATED: (Scope.RAW_PARTITION,),
+    Code.JOIN_CASE: (Scope.COMMAND,),
     Code.TRANSACTION_EXPIRED: (Scope.RAW_PARTITION,),
     Code.UNEXPECTED: (Scope.RAW_PARTITION, Scope.TABLE),
     Code.RAW_PARTITION_STOPPED: (Scope.RAW_PARTITION,),

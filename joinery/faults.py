@@ -10,6 +10,7 @@ from stream_runtime.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from joinery.definition import Input, Join
     from joinery.planning.errors import PlanError
@@ -22,6 +23,13 @@ def does_not_fit(join: Join, error: PlanError) -> CdcError:
         Code.JOIN_PLAN,
         f'join "{join.name}" does not fit the schemas of its inputs: {error.reason}.',
         "Correct it in the joins file, or correct the schema.",
+    )
+
+
+def case_failed(case: Path, reason: str) -> CdcError:
+    """Return CdcError(JOIN_CASE) for a case that cannot be run, or that has other joined rows than it expects."""
+    return CdcError(
+        Code.JOIN_CASE, f"{case}: {reason}.", "Correct the joins file or the case (docs/guides/joins.md shows both)."
     )
 
 

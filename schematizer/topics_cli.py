@@ -158,9 +158,19 @@ def _add_server_commands(program: Program) -> None:
         commands.apply(settings, repository, environment, allow, wait, dry_run=dry_run)
 
     @program.program_command(
-        "drift", group=topics, secrets_of=_SERVERS, params=[_ENVIRONMENT, _REPOSITORY, _form("text", "json")]
+        "drift",
+        group=topics,
+        secrets_of=_SERVERS,
+        params=[
+            _ENVIRONMENT,
+            _REPOSITORY,
+            _form("text", "json"),
+            click.Option(
+                ["--metrics"], type=click.Path(path_type=Path), help="Also write a file for Prometheus (.prom)."
+            ),
+        ],
     )
-    def drift(settings: Settings, environment: str, repository: Path, form: str) -> None:
+    def drift(settings: Settings, environment: str, repository: Path, form: str, metrics: Path | None) -> None:
         """Shows what someone changed by hand since the last `apply`.
 
         Exit status: 1 if there is any.
@@ -169,5 +179,36 @@ def _add_server_commands(program: Program) -> None:
         """
         from schematizer.commands import topic_plans as commands
 
-        if commands.drift(settings, repository, environment, form):
+        if commands.drift(settings, repository, environment, form, metrics):
             click.get_current_context().exit(1)
+
+    @program.program_command(
+        "import",
+        group=topics,
+        secrets_of=_SERVERS,
+        params=[
+            _FOLDER,
+            click.Argument(["environments"], metavar="ENVIRONMENT=SETTINGS...", nargs=-1, required=True),
+            click.Option(["--topics"], default=".*", show_default=True, help="Regular expression of whole names."),
+            click.Option(
+                ["--pii-prefix"], default="pii-", show_default=True, help="Prefix of topics of personal data."
+            ),
+        ],
+    )
+    def import_topics(
+        settings: Settings,
+        folder: Path,
+        environments: tuple[str, ...],
+        topics: str,
+        pii_prefix: str,
+    ) -> None:
+        """Writes files of the topics that there are into FOLDER.
+
+        SETTINGS is the settings file of an environment's Kafka and registry. Topics of Kafka itself and of the pipeline
+        are left out. The files ask for what there is: after it, `plan` changes nothing.
+
+        Example: cassandra-schematizer topics import topics staging=staging.toml prod=prod.toml
+        """
+        from schematizer.commands import topic_imports as commands
+
+        commands.import_topics(folder, environments, topics, pii_prefix)

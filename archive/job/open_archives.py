@@ -152,7 +152,7 @@ class OpenArchives(OpenShares[ArchivePlan, OpenArchive]):
 
     def _first_offset(self, shape: TopicShape, partition: SourcePartition) -> StoredOffset:
         first, _ = self._topics.bounds([partition])[partition]
-        return CutPosition(first, 0, self._job.settings.partitions_per_share, 0.0).stored(shape.topic_id)
+        return CutPosition(first, 0, self._job.settings.partitions_per_share, time.time()).stored(shape.topic_id)
 
     def _schema_plans(self, topic: str) -> SchemaPlans:
         if topic not in self._plans:

@@ -14,11 +14,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, IncompleteReadError  # noqa: A004 - botocore's own
 from pyarrow.fs import S3FileSystem
 
 from archive.fault_points import ArchivePoint
-from archive.faults import location_refused
+from archive.faults import location_refused, store_away
 from stream_runtime.fault_points import reach
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ _OPTIONS = {
 _NEW = {"IfNoneMatch": "*"}
 _TAKEN = "PreconditionFailed"
 _CONFLICT = "ConditionalRequestConflict"  # another request for the name is under way, and may fail
+_BUSY = {"SlowDown", "RequestTimeout", "ThrottlingException", "Throttling", "RequestLimitExceeded", "429"}
+FIRST_SERVER_ERROR = 500
+_AWAY_OF_PYARROW = (
+    "NETWORK_CONNECTION",
+    "SLOW_DOWN",
+    "SERVICE_UNAVAILABLE",
+    "INTERNAL_FAILURE",
+    "THROTTLING",
+    "HTTP status 5",
+)
 _MISSING = {"404", "NoSuchKey", "NotFound"}
 
 
@@ -142,9 +152,10 @@ class S3Store:
             answer = self._ask(self._client.head_object, path)
             return None if answer is None else int(answer["ContentLength"])
 
-    def open(self, path: str) -> pa.NativeFile:
-        with self._errors("read", path):
-            return self._files.open_input_file(f"{self._bucket}/{self._key(path)}")
+    @contextmanager
+    def open(self, path: str) -> Iterator[pa.NativeFile]:
+        with self._errors("read", path), self._files.open_input_file(f"{self._bucket}/{self._key(path)}") as file:
+            yield file
 
     def list(self, folder: str) -> Sequence[str]:
         prefix = self._key(folder) + "/"
@@ -231,7 +242,19 @@ class S3Store:
         try:
             yield
         except (ClientError, BotoCoreError, OSError) as error:
+            if _is_away(error):
+                raise store_away(self.uri(path), f"{error}") from error
             raise location_refused(self.uri(path), f"it refuses to {doing}: {error}") from error
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether waiting may help. The client has tried several times. PyArrow has only texts."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return status >= FIRST_SERVER_ERROR or _code(error) in _BUSY
+    if isinstance(error, BotoCoreError):
+        return isinstance(error, HTTPClientError | ConnectionError | IncompleteReadError)
+    return any(word in str(error) for word in _AWAY_OF_PYARROW)
 
 
 def _code(error: ClientError) -> str:

@@ -13,13 +13,14 @@ from archive.stores.local import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import pyarrow as pa
 
 
 class Store(Protocol):
-    """A store. CdcError(ARCHIVE_LOCATION) if it refuses."""
+    """A store. CdcError(ARCHIVE_LOCATION) if it refuses, and CdcError(ARCHIVE_STORE_AWAY) if it does not answer."""
 
     def put_new(self, path: str, source: Path, /) -> bool:
         """Store a copy of a file of this machine under a path that has no file yet; whether it had none. Of two calls
@@ -43,8 +44,8 @@ class Store(Protocol):
         """The size of a file; None if there is none."""
         ...
 
-    def open(self, path: str, /) -> pa.NativeFile:
-        """Open a file for reading in parts."""
+    def open(self, path: str, /) -> AbstractContextManager[pa.NativeFile]:
+        """Open a file for reading in parts, which may fail until it is closed."""
         ...
 
     def list(self, folder: str, /) -> Sequence[str]:

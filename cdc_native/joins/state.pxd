@@ -68,6 +68,7 @@ cdef class State:
     cdef void _remove(self, RowList* rows, int32_t row) noexcept nogil
     cdef int32_t _place_in(self, const RowList* rows, int32_t row) noexcept nogil
     cdef int _compare(self, int32_t one, int32_t other) noexcept nogil
+    cdef void _complete_lists(self) noexcept nogil
     cdef int _load_counts(self, int32_t group, value) except -1
     cdef int _load_row(self, int32_t row, value) except -1
 

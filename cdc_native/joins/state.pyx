@@ -215,27 +215,38 @@ cdef class State:
 
     cdef int load(self, list values) except -1:
         """Take the values at `keys`, without the first one."""
-        cdef int32_t i, input
+        cdef int32_t i
         cdef Py_ssize_t at = 1
         if len(values) != self.read_rows:
             raise ValueError("as many values as keys")
         for i in range(self.group_keys.count):
             self._load_counts(i, values[at + i])
-            for input in range(self.rule.count):
-                self.lists[i * self.rule.count + input].is_loaded = (
-                    self.rule.inputs[input].is_unique or self.counts[i * self.rule.count + input] == 0
-                )
         at += self.group_keys.count
         for i in range(self.row_keys.count):
             self._load_row(i, values[at + i])
-            if self.rows[i].is_there:
-                self._insert(&self.lists[self.rows[i].list], i)
         at += self.row_keys.count
+        self._complete_lists()
         for i in range(self.place_keys.count):
             self.places[i].is_half = values[at + i] is not None
         if self.is_bad or self.values.is_bad:
             raise MemoryError
         return 0
+
+    cdef void _complete_lists(self) noexcept nogil:
+        """Mark the lists whose rows are all known: the state has none, or only the one with an empty ident."""
+        cdef int32_t i, input, row
+        cdef RowList* rows
+        for i in range(self.group_keys.count):
+            for input in range(self.rule.count):
+                rows = self.lists + i * self.rule.count + input
+                rows.is_loaded = self.counts[i * self.rule.count + input] == 0
+                row = rows.first
+                while row >= 0 and self.counts[i * self.rule.count + input] == 1:
+                    rows.is_loaded = rows.is_loaded or self.rows[row].is_there
+                    row = self.rows[row].next
+        for row in range(self.row_keys.count):
+            if self.rows[row].is_there:
+                self._insert(self.lists + self.rows[row].list, row)
 
     cdef int _load_counts(self, int32_t group, value) except -1:
         cdef Cursor c

@@ -129,6 +129,12 @@ CHOICES = (
         (("JOBS", "--jobs"),),
     ),
     Choice(
+        "units",
+        "dev.verify.hosts.units",
+        "15",
+        "Each unit of deploy/systemd on a host with systemd in a container: a change, a stop, a kill -9",
+    ),
+    Choice(
         "compose",
         "dev.verify.containers.compose",
         "8",

@@ -14,7 +14,7 @@ from schematizer.catalogue.topics import topic_schema_view
 from schematizer.model.source_tables import PATH_LENGTH, ElementRow, FieldRow, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy.orm import Session
 
@@ -94,12 +94,13 @@ def primary_key(session: Session, used: TopicSchemaRow) -> Sequence[str]:
     return [path for path in session.scalars(query) if path]
 
 
-def store_elements(session: Session, schema_id: int, text: str) -> None:
-    """Store the schema's elements, once for each schema."""
-    if session.scalar(select(ElementRow.id).where(ElementRow.schema_id == schema_id).limit(1)) is not None:
-        return
+def store_elements(session: Session, texts: Mapping[int, str]) -> None:
+    """Store the elements of schemas, once for each schema. texts: at most 500 schemas by their ids."""
+    stored = set(session.scalars(select(ElementRow.schema_id).where(ElementRow.schema_id.in_(texts)).distinct()))
     rows = [
         {**element._asdict(), "path": element.path[:PATH_LENGTH], "schema_id": schema_id, "position": position}
+        for schema_id, text in texts.items()
+        if schema_id not in stored
         for position, element in enumerate(avro_elements.elements(text))
     ]
     if rows:

@@ -93,7 +93,7 @@ def touch(*used: TopicRow | TopicSchemaRow) -> None:
     """Note that these are in use now."""
     moment = now()
     for use in used:
-        if moment - use.last_used_at > EXACT_TO:
+        if use.last_used_at is not None and moment - use.last_used_at > EXACT_TO:  # None: it is not stored yet
             use.last_used_at = moment
 
 

@@ -13,7 +13,8 @@ from schematizer.topic_files.applying.environment import Environment
 from schematizer.topic_files.applying.lease import HeldLease
 from schematizer.topic_files.files.reading import Repository, read_repository
 from schematizer.topic_files.planning.dangers import NAMES
-from schematizer.topic_files.planning.differences import Action
+from schematizer.topic_files.planning.differences import Action, Plan
+from schematizer.topic_files.planning.drift_metrics import write_drift_metrics
 from schematizer.topic_files.planning.reports import as_json, as_markdown, as_text, step_lines, summary
 from schematizer.topic_files.rules.check import check_repository
 from schematizer.topic_files.rules.reports import as_text as findings_as_text
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from schematizer.settings import Settings
-    from schematizer.topic_files.planning.differences import Plan, Step
+    from schematizer.topic_files.planning.differences import Step
 
 _DONE = {Action.CREATE: "created", Action.CHANGE: "changed", Action.DELETE: "deleted"}
 
@@ -62,12 +63,14 @@ def apply(  # noqa: PLR0913 - the command's options
     click.echo(f"applied: {summary(found, allowed)}")
 
 
-def drift(settings: Settings, root: Path, environment: str, form: str) -> bool:
-    """Print what someone changed by hand, and who owns it. Returns whether there is any."""
+def drift(settings: Settings, root: Path, environment: str, form: str, metrics: Path | None) -> bool:
+    """Print what someone changed by hand, and who owns it. Returns whether there is any. `metrics`: file for them."""
     repository = _checked_repository(root)
     with Environment(repository, environment, settings) as opened:
         found = opened.plan()
-    changed = type(found)(found.environment, found.drift())
+    changed = Plan(found.environment, found.drift())
+    if metrics is not None:
+        write_drift_metrics(changed, metrics)
     if form == "json":
         click.echo(as_json(changed))
     else:

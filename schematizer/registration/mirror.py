@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from cdc_common.clients.registry.kinds import Status
 from schematizer.catalogue import lookups
+from schematizer.catalogue.schemas import store_elements
 from schematizer.model.database import write_in_session
 from schematizer.model.registry_tables import schemas, versions
 from schematizer.model.source_tables import TopicRow, TopicSchemaRow
@@ -26,6 +27,8 @@ from schematizer.registration.register_version import (
 from schematizer.topic_names import subject_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from sqlalchemy import Connection
 
     from schematizer.catalogue.usage import Usage
@@ -59,12 +62,26 @@ class Mirror:
 
     def add_registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None:
         """Add a version that a program without a catalogue has registered."""
-        new = NewVersion(subject, text, FORMAT)
+        self.add_all(connection, [(subject, schema_id)], {schema_id: text})
+
+    def add_all(self, connection: Connection, pairs: Sequence[tuple[str, int]], texts: Mapping[int, str]) -> None:
+        """Add versions, (subject, schema id), as add_registered does. texts: of their schemas, by id; at most 500."""
+        topics: dict[str, TopicRow] = {}
 
         def add(session: Session) -> None:
-            topic = self._topic_of(session, subject)
-            if topic is not None:
-                add_to_topic(session, BY, new, topic, schema_id, is_enabled=True)
+            found: dict[int, str] = {}
+            with session.no_autoflush:  # all rows are written together
+                for subject, schema_id in pairs:
+                    parsed = topic_of(subject)
+                    if parsed is None:
+                        continue
+                    topic = topics.get(parsed[0]) or self._topic_of(session, subject)
+                    assert topic is not None
+                    topics[parsed[0]] = topic
+                    new = NewVersion(subject, texts[schema_id], FORMAT)
+                    if add_to_topic(session, BY, new, topic, schema_id, is_enabled=True):
+                        found[schema_id] = texts[schema_id]
+            store_elements(session, found)
 
         write_in_session(connection, add)
 
@@ -123,6 +140,6 @@ def _missing(connection: Connection) -> list[tuple[str, int]]:
 
 
 def _adopt(mirror: Mirror, pairs: list[tuple[str, int]], connection: Connection) -> None:
-    for subject, schema_id in pairs:
-        text = connection.execute(select(schemas.c.text).where(schemas.c.id == schema_id)).scalar_one()
-        mirror.add_registered(connection, subject, schema_id, text)
+    ids = {schema_id for _, schema_id in pairs}
+    query = select(schemas.c.id, schemas.c.text).where(schemas.c.id.in_(ids))
+    mirror.add_all(connection, pairs, {row.id: row.text for row in connection.execute(query)})

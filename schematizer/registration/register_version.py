@@ -45,32 +45,33 @@ def register_version(session: Session, by: str, new: NewVersion, topic: TopicRow
     connection = session.connection()
     schema_ids = registry_queries.ensure_schema(connection, registry_queries.digest_of(new.text), new.text)
     number, schema_id, is_new = registry_queries.ensure_version(connection, new.subject, schema_ids)
-    if topic is not None:
-        add_to_topic(session, by, new, topic, schema_id, is_enabled=is_new)
+    if topic is not None and add_to_topic(session, by, new, topic, schema_id, is_enabled=is_new):
+        store_elements(session, {schema_id: new.text})
     return Version(number, schema_id)
 
 
 def add_to_topic(  # noqa: PLR0913 - a schema and its topic
     session: Session, by: str, new: NewVersion, topic: TopicRow, schema_id: int, *, is_enabled: bool
-) -> None:
-    """Add the schema unless the topic has it. `is_enabled`: if it was disabled with its deleted version, it is enabled
-    again.
+) -> bool:
+    """Add the schema unless the topic has it; whether it was added. The caller stores its elements. `is_enabled`: if it
+    was disabled with its deleted version, it is enabled again.
     """
     parsed = parse_subject(new.subject)
     assert parsed is not None
     _, part = parsed
     row = next((known for known in topic.schemas if (known.part, known.schema_id) == (part, schema_id)), None)
+    is_new = row is None
     if row is None:
         row = TopicSchemaRow(
             topic=topic, part=part, schema_id=schema_id, format=new.format, primary_key="\n".join(new.primary_key)
         )
-        lookups.added(session, row)
+        session.add(row)
         about = f"{topic.name}: {schema_id}"
         lookups.record(session, by, lookups.Change("add schema", topic.source.namespace.name, about, part.value))
-        store_elements(session, schema_id, new.text)
     elif is_enabled and row.status is Status.DISABLED:
         row.status = Status.READ_WRITE
     touch(topic, row)
+    return is_new
 
 
 def ensure_topic_of(session: Session, by: str, subject: str, pii_prefix: str) -> TopicRow | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+import structlog
+
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings.load import load_settings
 from schematizer.settings import Settings
@@ -13,6 +15,7 @@ from schematizer.topic_files.applying.quotas import Quotas
 from schematizer.topic_files.applying.registry import Registry, topics_of
 from schematizer.topic_files.planning.differences import make_plan
 from schematizer.topic_files.planning.order import missing_earlier
+from schematizer.topic_files.planning.things import Kind
 from schematizer.topic_files.planning.wanted import wishes
 
 if TYPE_CHECKING:
@@ -57,12 +60,17 @@ class Environment:
         """Compare the files with the servers."""
         wished = wishes(self._repository, self.name)
         kept = self.registry.kept(self.name)
+        rights = read_rights(self.admin)
+        if rights is None:
+            structlog.get_logger(__name__).warning("rights are left out: the brokers have no authorizer")
+            wished = wished.without_rights()
+            kept = {thing: note for thing, note in kept.items() if thing.kind is not Kind.RIGHT}
         topics = sorted(topics_of(wished.own) | topics_of(kept))
         found = {
             **read_topics(self.admin, topics),
             **self.registry.read(topics),
             **self.quotas.read(),
-            **found_rights(read_rights(self.admin)),
+            **found_rights(rights or []),
         }
         return make_plan(self.name, wished, found, kept, self._earlier())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
@@ -62,11 +62,13 @@ def read_topics(admin: AdminClient, names: Collection[str]) -> dict[Thing, Found
     return found
 
 
-def read_rights(admin: AdminClient) -> list[Right]:
-    """Read all rights of the cluster. CdcError if Kafka refuses or does not answer."""
+def read_rights(admin: AdminClient) -> list[Right] | None:
+    """Read all rights of the cluster; None if it has no authorizer. CdcError if Kafka refuses or does not answer."""
     try:
         found: Iterable[AclBinding] = answer_of(admin.describe_acls(_EVERY), SECONDS)
     except KafkaException as error:
+        if error.args[0].code() == KafkaError.SECURITY_DISABLED:
+            return None
         raise kafka_error("Rights (ACLs) cannot be read", error.args[0]) from error
     return [right_of_binding(binding) for binding in found]
 

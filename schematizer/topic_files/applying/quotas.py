@@ -6,6 +6,7 @@ either, but it has the messages.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Self
 
 from kafka import KafkaAdminClient
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from cdc_common.settings import KafkaSettings
 
+logging.getLogger("kafka").setLevel(logging.WARNING)  # it tells of each connection otherwise
 _USER = "user"
 _ANY_NAME = 2  # of the protocol's match types
 _RATES = (PRODUCER_RATE, CONSUMER_RATE)

@@ -22,9 +22,10 @@ from schematizer.topic_files.planning.wanted import field_content
 from schematizer.topic_names import parse_subject, parse_topic, subject_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
     from types import TracebackType
 
+    from cdc_common.clients.registry.confluent import RegisteredVersion
     from cdc_common.clients.registry.views import SourceDocumentation, Topic
     from cdc_common.settings import RegistrySettings
     from schematizer.topic_files.planning.differences import Step
@@ -113,16 +114,21 @@ class Registry:
             case _:
                 raise AssertionError(thing)
 
+    def versions(self, topics: Collection[str]) -> Iterator[RegisteredVersion]:
+        """Yield the versions of the topics' subjects, the oldest of each subject first."""
+        subjects = {subject_of(topic, part) for topic in topics for part in Part}
+        if subjects:
+            every = self._confluent.every_version(_common_start(subjects))
+            yield from (one for one in every if one.subject in subjects)
+
     def _schemas(self, topics: Collection[str]) -> dict[Thing, Found]:
-        subjects = {subject_of(topic, part): topic for topic in topics for part in Part}
         found: dict[Thing, Found] = {}
-        if not subjects:
-            return found
-        for one in self._confluent.every_version(_common_start(subjects)):
-            if one.subject in subjects:
-                thing = schema_thing(one.subject, _canonical(one.text))
-                found[thing] = Found({}, topic=subjects[one.subject])
-                self._versions[thing] = one.version, one.schema_id
+        for one in self.versions(topics):
+            parsed = parse_subject(one.subject)
+            assert parsed is not None
+            thing = schema_thing(one.subject, _canonical(one.text))
+            found[thing] = Found({}, topic=parsed[0])
+            self._versions[thing] = one.version, one.schema_id
         return found
 
     def _entry(self, topic: str) -> Found | None:

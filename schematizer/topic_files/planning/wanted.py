@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +31,10 @@ class Wishes(NamedTuple):
     own: Things
     # Things of its cluster that other environments ask for too: they stay if this one no longer asks.
     elsewhere: frozenset[Thing]
+
+    def without_rights(self) -> Wishes:
+        """Return all but the rights, for a cluster that keeps none."""
+        return Wishes({thing: one for thing, one in self.own.items() if thing.kind is not Kind.RIGHT}, self.elsewhere)
 
 
 def wishes(repository: Repository, environment: str) -> Wishes:
@@ -77,6 +82,9 @@ def _about(repository: Repository, topic: TopicFolder) -> dict[str, str]:
     file = topic.file
     contact = repository.catalogue.owners[file.owner].contact
     about = {"path": topic.path, "owner": file.owner, "contact": contact, "typology": file.typology}
+    if file.archive is not None:  # cassandra-archive reads it there
+        said = file.archive.model_dump(mode="json", exclude_none=True)
+        about["archive"] = json.dumps({**said, "format": file.encoding}, sort_keys=True)
     link = repository.catalogue.link
     return about if link is None else {**about, "link": link.replace("{path}", topic.path)}
 

@@ -41,6 +41,20 @@ def test_a_topic_that_gets_more_partitions(setup: ArchiveSetup, admin: AdminClie
     assert {one.partition for event in more.events() for one in event.ranges} == {0, 1, 2, 3, 4}
 
 
+def test_a_topic_without_messages_has_no_event(setup: ArchiveSetup) -> None:
+    """Its first offsets are new, so there is nothing to commit again."""
+    job = job_of(setup.settings())
+    planner = TopicPlanner(job)
+    planner.check_settings()
+    loop = open_loop(job)
+    try:
+        for _ in range(5):
+            run_batch(loop, planner.plan_batch())
+    finally:
+        loop.close()
+    assert setup.events() == []
+
+
 def test_messages_that_retention_has_deleted(setup: ArchiveSetup, admin: AdminClient) -> None:
     setup.send(0, 30)
     setup.run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -165,8 +166,10 @@ def test_drift_is_found_and_put_right(commands: TopicCommands, kafka: Authorized
     changed = ConfigResource(ResourceType.TOPIC, ORDERS, incremental_configs=[longer])
     for answer in admin.incremental_alter_configs([changed]).values():
         answer.result(SECONDS)
-    found = commands.run("drift", "staging")
+    metrics = commands.root / "topics.prom"
+    found = commands.run("drift", "staging", "--metrics", str(metrics))
     assert found.status == 1
+    assert 'kind="topic",owner="shop"} 1.0' in metrics.read_text()
     assert f"~ topic {ORDERS}    # changed by hand; owner: shop (#shop)" in found.output
     assert "retention.ms: 999999999 -> 604800000    # by hand: 604800000 was applied" in found.output
     refused = commands.run("apply", "staging")
@@ -229,3 +232,46 @@ def test_one_apply_at_a_time(commands: TopicCommands, registry: Registry) -> Non
     assert waited.status == 0, waited.errors
     given_back = registry.call("PUT", path, body, "application/json").body
     assert given_back["token"] == taken["token"] + 2
+
+
+def test_what_runs_becomes_files_that_change_nothing(
+    commands: TopicCommands, kafka: AuthorizedKafka, registry: Registry, tmp_path: Path
+) -> None:
+    """Of topics from files, and of one that someone made with other tools."""
+    text = TOPIC.replace(
+        'owner = "shop"', 'owner = "shop"\nretention_hours = -1\nconfig = { "max.message.bytes" = 5000 }'
+    )
+    write_topic(commands.root, "staging", "imported", text + '[fields.city]\ndoc = "A town."\n')
+    flags = [f"{name}=staging.shop.fewer" for name in ("delete-topic", "fewer-partitions")]
+    applied = commands.run("apply", "staging", *(word for flag in flags for word in ("--allow", flag)))
+    assert applied.status == 0, applied.errors
+    other = NewTopic("made.elsewhere", 3, 1, config={"cleanup.policy": "compact", "segment.ms": "60000"})
+    admin = kafka.admin()
+    for answer in admin.create_topics([other]).values():
+        answer.result(SECONDS)
+    assert registry.register("made.elsewhere-value", {"type": "record", "name": "r", "fields": []}).status == 200
+
+    copy = tmp_path / "copy"
+    done = subprocess.run(
+        [*commands.program, "import", str(copy), f"copied={commands.settings}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=project_root(),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "to correct: made/elsewhere/copied/topic.yaml: T301 made.elsewhere has no doc" in done.stderr
+    imported = TopicCommands(copy, commands.settings)
+    assert imported.run("check").status == 0, "what is broken has a waiver"
+    plan = imported.plan("copied")
+    changed = [step for step in plan["steps"] if step["action"] not in ("note", "foreign")]
+    # The registry has no owner of topics that were made elsewhere. Nothing else changes.
+    assert {(step["kind"], step["name"]) for step in changed} == {("entry", "by-hand"), ("entry", "made.elsewhere")}
+    names = {step["name"] for step in plan["steps"] if step["kind"] == "topic"}
+    assert {"staging.shop.imported", "made.elsewhere", ORDERS} <= names
+    assert imported.run("apply", "copied").status == 0
+    assert imported.plan("copied")["steps"] == [step for step in plan["steps"] if step["action"] == "foreign"]
+    refused = subprocess.run(
+        [*commands.program, "import", str(copy), f"copied={commands.settings}"], capture_output=True, check=False
+    )
+    assert refused.returncode == 1, "it overwrites nothing"

@@ -160,6 +160,9 @@ OWN: dict[str, Work] = {
     ),
     "cassandra-joinery retry": Work("stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
     "cassandra-joinery check": Work("joinery.commands.planned:print_check", _JOINERY, ('"check"',)),
+    "cassandra-joinery try": Work(
+        "joinery.commands.tried:print_trial", "tests/unit/joinery/commands/test_tried.py", ('"try"',)
+    ),
     "cassandra-joinery plan": Work("joinery.commands.planned:print_plan", _JOINERY, ('"plan"',)),
     "cassandra-archive run": Work("archive.job.run:run_archive", _ARCHIVE, ('"run"',)),
     "cassandra-archive check": Work("archive.commands.check:print_check", _ARCHIVE, ('"check"',)),
@@ -226,6 +229,9 @@ OWN: dict[str, Work] = {
     ),
     "cassandra-schematizer topics plan": Work("schematizer.commands.topic_plans:plan", _TOPIC_SERVERS, ('"plan"',)),
     "cassandra-schematizer topics apply": Work("schematizer.commands.topic_plans:apply", _TOPIC_SERVERS, ('"apply"',)),
+    "cassandra-schematizer topics import": Work(
+        "schematizer.commands.topic_imports:import_topics", _TOPIC_SERVERS, ('"import"',)
+    ),
     "cassandra-schematizer topics drift": Work("schematizer.commands.topic_plans:drift", _TOPIC_SERVERS, ('"drift"',)),
     "cassandra-schematizer topics check": Work(
         "schematizer.commands.topics:check",
@@ -294,7 +300,8 @@ OTHERS: dict[str, Run] = {
 }
 
 OPERATORS: dict[str, str] = {
-    "systemctl": "needs systemd; the units are checked by tests/unit/deploy",
+    "systemctl": "needs systemd; make verify WHAT=units has one, and starts each unit",
+    "-u cassandra env": "sudo's arguments, before a command of the tables above",
     "kubectl": "needs a cluster; the manifests are checked by tests/unit/deploy",
     "nodetool": "Cassandra's own, on an operator's node",
     "cqlsh": "Cassandra's own, on an operator's node",

@@ -40,10 +40,11 @@ class TopicCommands:
         self.root = root
         self.settings = settings
 
+    program = (sys.executable, "-m", "schematizer", "topics")
+
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of `topics …`."""
-        program = [sys.executable, "-m", "schematizer", "topics", *arguments]
-        return [*program, "--repository", str(self.root), "--config", str(self.settings)]
+        return [*self.program, *arguments, "--repository", str(self.root), "--config", str(self.settings)]
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command, whose output the caller reads."""
@@ -56,10 +57,10 @@ class TopicCommands:
             cwd=project_root(),
         )
 
-    def run(self, *arguments: str) -> Ran:
-        """Run a command to its end."""
+    def run(self, *arguments: str, seconds: float = SECONDS) -> Ran:
+        """Run a command to its end. `seconds`: the longest time that it may take."""
         done = subprocess.run(
-            self.command(*arguments), capture_output=True, text=True, timeout=SECONDS, check=False, cwd=project_root()
+            self.command(*arguments), capture_output=True, text=True, timeout=seconds, check=False, cwd=project_root()
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 

@@ -122,6 +122,12 @@ def test_prometheus_scrapes_each_program_on_hosts() -> None:
     assert found == {f"cassandra-{name.partition('.')[0]}": {port} for name, port in ports.items()}
 
 
+def test_the_guide_has_each_port() -> None:
+    guide = (ROOT / "docs" / "guides" / "monitor.md").read_text()
+    ports = {known.name: known.default for known in all_settings() if known.name.endswith(".operations_port")}
+    assert [port for port in ports.values() if f" | {port} | " not in guide] == []
+
+
 def settings_of(variables: list[str]) -> Iterator[str]:
     """`CDC_TABLE__KEY` → `table.key`."""
     for variable in variables:

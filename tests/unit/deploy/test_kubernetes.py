@@ -279,6 +279,24 @@ def test_a_probe_asks_for_what_is_served(program: str) -> None:
     assert container.spec["livenessProbe"]["httpGet"]["path"] == "/health", "nothing that a restart would not fix"
 
 
+def test_the_nodes_have_cdc() -> None:
+    """Without it their sidecars would end at once. Compose's node has the same options."""
+    spec = PODS["cassandra-cdc"].spec
+    container = CONTAINERS["cassandra-cdc/cassandra"]
+    options = container.environment["JVM_EXTRA_OPTS"].split()
+    compose = yaml.safe_load((ROOT / "deploy" / "compose" / "compose.yaml").read_text())["services"]["cassandra"]
+    known = {option.partition("=")[0] for option in compose["environment"]["JVM_EXTRA_OPTS"].split()}
+    assert "-Dcassandra.settings.cdc_enabled=true" in options
+    assert {option.partition("=")[0] for option in options} <= known
+    assert (
+        container.environment["CASSANDRA_SEEDS"].partition(".")[2]
+        == named("Service", "cassandra-cdc")["metadata"]["name"]
+    )
+    assert container.spec["lifecycle"]["preStop"]["exec"]["command"] == ["nodetool", "drain"]
+    [spread] = spec["topologySpreadConstraints"]
+    assert spread["labelSelector"]["matchLabels"].items() <= PODS["cassandra-cdc"].metadata["labels"].items()
+
+
 def test_sidecars_take_their_node_out_of_service_for_nothing() -> None:
     for program in ("publisher", "filler"):
         assert "readinessProbe" not in container_of(program).spec

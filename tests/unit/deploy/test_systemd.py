@@ -77,6 +77,13 @@ def test_it_starts_again_but_for_what_only_a_person_mends(unit: Path) -> None:
 
 
 @each_unit
+def test_it_reads_its_own_logins(unit: Path) -> None:
+    """As docs/guides/install.md says; the file need not be there."""
+    program = unit.stem.removeprefix("cassandra-")
+    assert service(unit)["EnvironmentFile"] == f"-/etc/cdc/{program}.env"
+
+
+@each_unit
 def test_no_core_holds_what_it_had_in_memory(unit: Path) -> None:
     assert service(unit)["LimitCORE"] == "0"
 

@@ -35,7 +35,8 @@ def test_a_copy(tmp_path: Path) -> None:
     assert store.size("x/none") is None
     assert store.read("x/none") is None
     assert store.list("none") == []
-    assert store.open("x/y=1/file").read() == b"abc"
+    with store.open("x/y=1/file") as file:
+        assert file.read() == b"abc"
     assert Path(store.uri("x/y=1/file").removeprefix("file://")).read_bytes() == b"abc"
     check_store(store)
     assert list(Path(tmp_path, "lake", "_archive").iterdir()) == []

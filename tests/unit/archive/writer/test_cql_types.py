@@ -14,18 +14,15 @@ from fastavro import schemaless_reader
 from archive.registrar.lake_table import schema_of
 from archive.writer.schema_plans import columns_folder, newest_columns
 from cdc_common.messages import wire
-from cdc_common.messages.avro.cql_types import AvroTypes
-from cdc_common.messages.avro.type_forms import DEFAULT_FORMS, EXACT, FixedDecimal
 from dev.local_stack.process.paths import project_root
+from tests.support.archive.cql_columns import CQL_COLUMNS
 from tests.support.archive.scene import MemoryRegistry, Topic, archive_of
-from tests.support.cdc_common.messages.data_types import FORMS, ONLY_IN_FORMS, ROWS, SERIALIZED, cql_type_of
-from tests.support.cdc_common.messages.extremes import EXTREMES
 from tests.support.cdc_common.messages.from_avro import without_logical_types
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdc_common.messages.avro.type_forms import TypeForms
+    from tests.support.archive.cql_columns import CqlColumn
 
 PAGE = (project_root() / "docs" / "reference" / "archive-types.md").read_text()
 SHOWN = {
@@ -36,40 +33,25 @@ SHOWN = {
 MOST_US = 2**63 // 1000
 
 
-def forms_of(row: tuple[str, ...]) -> TypeForms:
-    chosen: dict[str, Any] = {row[0]: row[1]}
-    if row[0] == "type_forms":
-        chosen = {"fixed": (("c", FixedDecimal(12, 4)),)}
-    return EXACT._replace(**chosen)
-
-
-CASES = [(name, DEFAULT_FORMS, name, ROWS[name][1]) for name in ROWS] + [
-    (f"{row[3]}, {row[0]} = {row[1]}", forms_of(row), row[3], row[4]) for row in FORMS
-]
-
-
-@pytest.mark.parametrize(("shown", "forms", "name", "example"), CASES, ids=[case[0] for case in CASES])
-def test_its_column_has_every_value(tmp_path: Path, shown: str, forms: TypeForms, name: str, example: str) -> None:
-    cql_type = cql_type_of(name)
-    avro_type = AvroTypes("cdc.shop.orders", forms).column("c", cql_type, cql_name="c")
+@pytest.mark.parametrize("column", CQL_COLUMNS, ids=lambda column: column.shown)
+def test_its_column_has_every_value(tmp_path: Path, column: CqlColumn) -> None:
+    avro_type = column.avro_type("cdc.shop.orders")
     record = {"type": "record", "name": "Row", "fields": [{"name": "c", "type": ["null", avro_type.schema]}]}
     topic = Topic(1, MemoryRegistry({7: record}))
     bare = {**record, "fields": [{"name": "c", "type": ["null", without_logical_types(avro_type.schema)]}]}
     wanted: list[Any] = []
     fits: list[bool] = []
-    values = [{**SERIALIZED, **ONLY_IN_FORMS}[name, example]]
-    values += [] if forms is not DEFAULT_FORMS else EXTREMES.get(name.partition(", ")[0], [])
-    for value in values:
+    for value in column.values():
         message = b"\x02" + avro_type.encode(value)
         topic.send(0, wire.header(7) + message)
         found: Any = schemaless_reader(BytesIO(message), bare, None)
         wanted.append(found["c"])
-        fits.append(name != "timestamp" or abs(wanted[-1]) < MOST_US)
+        fits.append(column.name != "timestamp" or abs(wanted[-1]) < MOST_US)
     topic.send(0, wire.header(7) + b"\x00")
     archive = archive_of(topic, tmp_path, on_error="bytes")
     [path] = [path for path in archive.paths() if "-bytes" not in path]
-    column = pq.read_table(tmp_path / "lake" / path).column("c").combine_chunks()
-    assert list(map(bits, plain(column))) == [
+    found_column = pq.read_table(tmp_path / "lake" / path).column("c").combine_chunks()
+    assert list(map(bits, plain(found_column))) == [
         *(bits(value) for value, is_held in zip(wanted, fits, strict=True) if is_held),
         bits(None),
     ]
@@ -77,11 +59,11 @@ def test_its_column_has_every_value(tmp_path: Path, shown: str, forms: TypeForms
     assert sum(pq.read_metadata(tmp_path / "lake" / path).num_rows for path in kept) == fits.count(False)
     _, columns = newest_columns(archive.store, columns_folder("cdc_shop.orders"), 1)
     iceberg = str(schema_of(columns).find_field("c").field_type)
-    assert SHOWN[shown] == [f"`{iceberg}`", f"`{parquet_type(tmp_path / 'lake' / path)}`"]
+    assert SHOWN[column.shown] == [f"`{iceberg}`", f"`{parquet_type(tmp_path / 'lake' / path)}`"]
 
 
 def test_the_page_has_every_type_and_form() -> None:
-    assert SHOWN.keys() - {"CQL", "---"} == {case[0] for case in CASES}
+    assert SHOWN.keys() - {"CQL", "---"} == {column.shown for column in CQL_COLUMNS}
 
 
 def parquet_type(path: Path) -> str:

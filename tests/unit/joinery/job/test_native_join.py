@@ -97,3 +97,15 @@ def test_what_does_not_fit_is_left() -> None:
     assert found is not None
     assert (found.changes, found.left) == (20, 1)
     assert by_core(case, MemoryState(), 100, Random(1)).native == 20
+
+
+def test_two_rows_of_an_input_that_has_one() -> None:
+    """No router makes such messages: the row without an ident is not the only one then."""
+    records = [put(1, 7, 1, 1, 0), put(1, 7, 2, 1, 1), put(0, 7, 1, 1, 2)]
+    case = Case(rule_of([Input(True, False), Input(True, True)]), records)
+    state = MemoryState()
+    assert by_python(case._replace(records=records[:1]), state, 1 << 30).done == 1
+    rest = case._replace(records=records[1:])
+    copy = MemoryState()
+    copy.data = dict(state.data)
+    assert by_core(rest, state, 1 << 30, Random(1)).messages == by_python(rest, copy, 1 << 30).messages

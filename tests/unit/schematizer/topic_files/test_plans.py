@@ -9,6 +9,7 @@ import pytest
 
 from schematizer.topic_files.files.reading import read_repository
 from schematizer.topic_files.planning.differences import PENDING, Action, Plan, Step, make_plan
+from schematizer.topic_files.planning.drift_metrics import write_drift_metrics
 from schematizer.topic_files.planning.order import missing_earlier
 from schematizer.topic_files.planning.reports import as_json, as_markdown, as_text
 from schematizer.topic_files.planning.rights import Right
@@ -292,3 +293,16 @@ def test_forms_of_the_plan(world: World) -> None:
         {"name": "retention.ms", "before": "604800000", "after": "3600000", "is_drift": False}
     ]
     assert any("allowed: shorter-retention" in line for line in as_text(plan, [flag]))
+
+
+def test_drift_as_metrics(world: World, tmp_path: Path) -> None:
+    world.by_hand(TOPIC_THING, partitions=9)
+    world.by_hand(Thing(Kind.QUOTA, "web"), producer_byte_rate=1.0)
+    file = tmp_path / "topics.prom"
+    write_drift_metrics(world.plan(), file)
+    text = file.read_text()
+    name = 'cdc_topics_changed_by_hand{environment="staging",kind='
+    assert f'{name}"topic",owner="shop"}} 1.0' in text
+    assert f'{name}"quota",owner="catalogue"}} 1.0' in text
+    assert f'{name}"right",owner="catalogue"}} 0.0' in text
+    assert "cdc_topics_drift_checked_timestamp_seconds" in text

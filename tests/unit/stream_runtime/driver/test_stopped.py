@@ -39,6 +39,7 @@ def test_waiting_is_short_where_it_helps() -> None:
             Code.REGISTRY_UNREACHABLE,
             Code.CHECKPOINT_LOCATION,
             Code.TRANSACTION_EXPIRED,
+            Code.ARCHIVE_STORE_AWAY,
             Code.WAREHOUSE_AWAY,
         }
         assert pauses(code).longest == (10 if helps else 300), code

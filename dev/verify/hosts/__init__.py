@@ -1,0 +1,1 @@
+"""Hosts with systemd, in containers: the units, and the commands of the guides."""
