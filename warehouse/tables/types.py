@@ -49,6 +49,8 @@ class Dialect(NamedTuple):
     days: Limits
     # The timestamps that it holds, in µs since 1970.
     micros: Limits
+    # How a table is stored whose rows are updated in place; empty if they are deleted and inserted instead.
+    updated_storage: str = ""
 
 
 _DAY = 86_400_000_000
@@ -87,6 +89,8 @@ POSTGRESQL = Dialect(
     holds_nul=False,
     days=Limits(-2_440_588, 2_145_031_949),  # from 4713-11-24 BC to 5874897-12-31
     micros=Limits(-2_440_588 * _DAY, 106_751_983 * _DAY),  # from the same day to 294276-12-31
+    # A new version of a row fits into its page, so that the index does not change.
+    updated_storage=" WITH (fillfactor = 50)",
 )
 DUCKDB = Dialect(
     {**_COMMON, "float": "FLOAT", "double": "DOUBLE", "bytes": "BLOB", "fixed": "BLOB"},

@@ -135,7 +135,8 @@ def check_offsets(load: Load) -> None:
 def table_statements(load: Load, form: Form, connection: Connection) -> Iterator[str]:
     """What makes the table as the load needs it."""
     if load.before is None:
-        yield from create_table(load.table, load.after.columns, form, is_indexed=connection.is_indexed)
+        storage = "" if form.keeps_all else connection.dialect.updated_storage
+        yield from create_table(load.table, load.after.columns, form, storage, is_indexed=connection.is_indexed)
     else:
         steps = migration(load.before.columns, load.after.columns)
         yield from migrate_table(load.table, steps, connection.dialect)

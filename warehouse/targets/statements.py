@@ -80,7 +80,9 @@ def delete_state(schema: str) -> str:
     )
 
 
-def create_table(table: TableName, columns: Iterable[Column], form: Form, *, is_indexed: bool) -> list[str]:
+def create_table(
+    table: TableName, columns: Iterable[Column], form: Form, storage: str, *, is_indexed: bool
+) -> list[str]:
     """The statements that make a table and the one of its tombstones. No column of the row is NOT NULL: the key of a
     Cassandra partition that has only static columns has nulls.
     """
@@ -88,7 +90,7 @@ def create_table(table: TableName, columns: Iterable[Column], form: Form, *, is_
     key = [f"PRIMARY KEY ({', '.join(form.primary_key)})"] if is_indexed else []
     made = [
         f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}",
-        f"CREATE TABLE {full_name(table)} ({', '.join([*form.own, *own, *key])})",
+        f"CREATE TABLE {full_name(table)} ({', '.join([*form.own, *own, *key])}){storage}",
     ]
     if form.has_tombstones:
         gone = f"{KEY} UUID {'PRIMARY KEY' if is_indexed else 'NOT NULL'}, {SEQUENCE} BIGINT NOT NULL"
@@ -128,22 +130,41 @@ def merge(table: TableName, columns: Sequence[Column], form: Form, dialect: Dial
     names = "".join(f", {quoted(column.name)}" for column in columns)
     values = "".join(f", {staged_value(column, dialect)}" for column in columns)
     if form is CURRENT:
-        return _merge_current(table, names, values)
+        return _merge_current(table, names, values, _update_older(table, columns, dialect))
     if form is MARKED:
-        return _merge_marked(table, names, values)
+        deleted = f"{DELETED_AT} = {_marked_at()}"
+        return _merge_marked(table, names, values, _update_older(table, columns, dialect, deleted))
     return _merge_history(table, names, values) if form is HISTORY else _merge_changes(table, names, values)
 
 
-def _merge_current(table: TableName, names: str, values: str) -> list[str]:
-    """Give the table the staged rows that are newer than what it has. The staging has a key once.
+def _update_older(table: TableName, columns: Iterable[Column], dialect: Dialect, own: str = "") -> str:
+    """The statement that gives older rows the values that are staged; empty if they are deleted instead. own: what is
+    set, too. Columns that others have added keep their values.
+    """
+    if not dialect.updated_storage:
+        return ""
+    name = full_name(table)
+    values = (f"{quoted(column.name)} = {staged_value(column, dialect, 's.')}" for column in columns)
+    given = ", ".join([f"{SEQUENCE} = s.{SEQUENCE}", *filter(None, [own]), *values])
+    return f"UPDATE {name} AS o SET {given} FROM {STAGE} AS s WHERE o.{KEY} = s.{KEY} AND o.{SEQUENCE} < s.{SEQUENCE}"
+
+
+def _marked_at() -> str:
+    return f"CASE WHEN s.{OP} = 'd' THEN s.{CHANGED_AT} END"
+
+
+def _merge_current(table: TableName, names: str, values: str, update: str) -> list[str]:
+    """Give the table the staged rows that are newer than what it has. The staging has a key once. update: what makes
+    older rows those that are staged; empty to delete and insert them.
 
     A tombstone keeps the sequence of a deleted row, so that an older version of it never comes back.
     """
     name, gone = full_name(table), full_name(tombstones(table))
     in_table, in_gone = _has_key(name), _has_key(gone)
     older = f"USING {STAGE} AS s WHERE o.{KEY} = s.{KEY} AND o.{SEQUENCE} < s.{SEQUENCE}"
+    replaced = [f"{update} AND s.{OP} <> 'd'", f"DELETE FROM {name} AS o {older} AND s.{OP} = 'd'"]
     return [
-        f"DELETE FROM {name} AS o {older}",
+        *(replaced if update else [f"DELETE FROM {name} AS o {older}"]),
         f"DELETE FROM {gone} AS o {older}",
         (
             f"INSERT INTO {name} ({KEY}, {SEQUENCE}{names}) SELECT {KEY}, {SEQUENCE}{values} FROM {STAGE} AS s "
@@ -156,15 +177,14 @@ def _merge_current(table: TableName, names: str, values: str) -> list[str]:
     ]
 
 
-def _merge_marked(table: TableName, names: str, values: str) -> list[str]:
+def _merge_marked(table: TableName, names: str, values: str, update: str) -> list[str]:
     """As _merge_current. A deleted row stays, as it was before, and keeps its sequence itself."""
     name = full_name(table)
-    deleted_at = f"CASE WHEN {OP} = 'd' THEN {CHANGED_AT} END"
     return [
-        f"DELETE FROM {name} AS o USING {STAGE} AS s WHERE o.{KEY} = s.{KEY} AND o.{SEQUENCE} < s.{SEQUENCE}",
+        update or f"DELETE FROM {name} AS o USING {STAGE} AS s WHERE o.{KEY} = s.{KEY} AND o.{SEQUENCE} < s.{SEQUENCE}",
         (
             f"INSERT INTO {name} ({KEY}, {SEQUENCE}, {DELETED_AT}{names}) "
-            f"SELECT {KEY}, {SEQUENCE}, {deleted_at}{values} FROM {STAGE} AS s WHERE NOT {_has_key(name)}"
+            f"SELECT {KEY}, {SEQUENCE}, {_marked_at()}{values} FROM {STAGE} AS s WHERE NOT {_has_key(name)}"
         ),
     ]
 
@@ -237,9 +257,11 @@ def _has_key(name: str) -> str:
     return f"EXISTS (SELECT 1 FROM {name} AS o WHERE o.{KEY} = s.{KEY})"
 
 
-def staged_value(column: Column, dialect: Dialect) -> str:
-    """A column of the staging, with the type that it has in the table."""
-    name = quoted(column.name)
+def staged_value(column: Column, dialect: Dialect, of: str = "") -> str:
+    """A column of the staging, with the type that it has in the table. of: the staging's name and a dot, if it is not
+    the only table.
+    """
+    name = of + quoted(column.name)
     return name if staged_type(column.type, dialect) == column.type else f"CAST({name} AS {column.type})"
 
 

@@ -80,7 +80,7 @@ def _stored_row(columns: TableColumns, row: dict[str, Any]) -> dict[str, Plain]:
     type that has only empty ones are bytes.
     """
     others = (name for name in row if name not in columns.key and columns.types[name].typename != EMPTY_TYPE)
-    empty = {name: EMPTY for name in others if _holds_empty(row[name])}
+    empty = {name: EMPTY for name in others if holds_empty(row[name])}
     return {**plain_row(columns, {**row, **dict.fromkeys(empty)}, from_driver), **empty}
 
 
@@ -89,11 +89,12 @@ def _latest_row(columns: TableColumns, value: dict[str, Any]) -> dict[str, Plain
     return {**plain_row(columns, value["after"], from_avro), **dict.fromkeys(names, EMPTY)}
 
 
-def _holds_empty(value: object) -> bool:
+def holds_empty(value: object) -> bool:
+    """Whether a value is empty, or has an empty value in it."""
     if isinstance(value, Mapping):
-        return any(_holds_empty(part) for entry in value.items() for part in entry)
+        return any(holds_empty(part) for entry in value.items() for part in entry)
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return any(_holds_empty(part) for part in value)
+        return any(holds_empty(part) for part in value)
     return value is EMPTY
 
 
@@ -112,7 +113,7 @@ def _differences(stored: Rows, latest: Rows) -> Iterable[str]:
 
 def has_empty_key(columns: TableColumns, row: dict[str, Any]) -> bool:
     """Whether the row's key holds an empty value of a type for which Avro has none: such a row has no messages."""
-    return any(columns.types[name].typename != EMPTY_TYPE and _holds_empty(row[name]) for name in columns.key)
+    return any(columns.types[name].typename != EMPTY_TYPE and holds_empty(row[name]) for name in columns.key)
 
 
 def key_of(columns: TableColumns, row: dict[str, Any], plain: Callable[[Any, Any], Plain]) -> tuple[Plain, ...]:

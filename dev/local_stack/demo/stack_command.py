@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -13,12 +14,17 @@ from cdc_common.messages.topics import change_topic
 from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.demo import shop, shop_docs
+from dev.local_stack.demo.loaded_tables import loaded_tables, query_line
 from dev.local_stack.servers.addresses import refuse_second, servers_file
 from dev.local_stack.servers.stack import Stack
 from dev.local_stack.servers.stack_settings import settings_file
 
+if TYPE_CHECKING:
+    from dev.local_stack.servers.programs import Program
+
 LOOK_SECONDS = 1.0
 ARCHIVED = rf"cdc\.{shop.KEYSPACE}\..*"
+QUERY = "SELECT * FROM shop.orders"
 EXAMPLE = "INSERT INTO shop.orders (id, customer, status, total) VALUES (1, 'ada', 'new', 9.99)"
 
 
@@ -37,7 +43,10 @@ def main() -> None:
 def stay(console: Console) -> None:
     """Run the stack until Ctrl-C. CdcError when one of the programs ends."""
     report = partial(console.print, style="dim")
-    with Stack(static_rows="leave_out", archived=ARCHIVED, report=report) as stack:
+    with (
+        Stack(static_rows="leave_out", archived=ARCHIVED, report=report) as stack,
+        loaded_tables(stack.servers, report) as warehouse,
+    ):
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
             shop.create(client)
@@ -50,6 +59,7 @@ def stay(console: Console) -> None:
             f"  .local/venv/bin/python docs/examples/consumer.py {servers.kafka} {servers.registry} {topic}"
             "    [dim]# your own client, 30 lines[/]"
         )
+        console.print(f"  {query_line(QUERY)}    [dim]# its tables, in DuckDB[/]")
         console.print(
             f"  .local/venv/bin/cassandra-materializer status --config {settings_file()}"
             "    [dim]# and every other command[/]"
@@ -59,16 +69,17 @@ def stay(console: Console) -> None:
         console.print("A table of yours is picked up as it is made: CREATE TABLE ... WITH cdc = true;")
         console.print(f"Tables of {shop.KEYSPACE} are archived. A query of their files follows with the first ones.")
         console.print("Ctrl-C stops everything.")
-        watch(console, stack)
+        watch(console, stack, warehouse)
 
 
-def watch(console: Console, stack: Stack) -> None:
+def watch(console: Console, stack: Stack, warehouse: Program) -> None:
     """Show how to query each table that is archived. CdcError when one of the programs ends."""
     lake = Path(str(stack.archive.settings["archive.location"]))
     shown: set[Path] = set()
     while True:
         time.sleep(LOOK_SECONDS)
         stack.check()
+        warehouse.check()
         for table in sorted(archived_tables(lake) - shown):
             console.print(f"\n{table.parent.name}.{table.name} has files. To query them:")
             console.print(query_command(table), markup=False)

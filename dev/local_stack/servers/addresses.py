@@ -75,6 +75,11 @@ def servers_file() -> Path:
     return Path(given) if given else run_folder() / "servers.json"
 
 
+def tables_file() -> Path:
+    """The file of DuckDB with the tables of the running stack."""
+    return servers_file().with_suffix(".duckdb")
+
+
 def write_servers(servers: Servers) -> Path:
     """Returns the file."""
     return replace_file(servers_file(), servers.to_json())

@@ -216,6 +216,18 @@ def archive(folder: Path, settings: Mapping[str, Setting], *, report: Callable[[
     )
 
 
+def warehouse(folder: Path, settings: Mapping[str, Setting], *, report: Callable[[str], None] = print) -> Program:
+    """The Spark job that loads topics, in one worker process."""
+    return Program(
+        "warehouse",
+        ("-m", "warehouse", "run"),
+        folder=folder,
+        settings={"warehouse.operations_port": free_ports(1)[0], "warehouse.spark_master": "local[1]", **settings},
+        environment=spark_environment(folder, report),
+        start_seconds=SPARK_START_SECONDS,
+    )
+
+
 def spark_environment(folder: Path, report: Callable[[str], None] = print) -> dict[str, str]:
     """Return what PySpark must find in the environment: Java, this Python, and where scratch files go."""
     return {

@@ -141,10 +141,12 @@ class Seed:
     def writer(self, retries: int = 0) -> Writer:
         return Writer(self.run.client, self.keyspace, retries, change_schema=self._change_schema, disturb=self._disturb)
 
-    def write(self, count: int) -> int:
-        """Write at least `count` statements; return how many were sent."""
+    def write(self, count: int, parts: int = 1, after_part: Callable[[], None] = lambda: None) -> int:
+        """Write at least `count` statements, in so many parts; return how many were sent."""
         generator, writer = self.generator(), self.writer()
-        writer.write_statements(generator.statements(count))
+        for _ in range(parts):
+            writer.write_statements(generator.statements(count // parts))
+            after_part()
         writer.write_statements(generator.end_of_changes())
         self.settler.wait_until_settled(time.time())
         writer.write_statements(generator.late_statements())

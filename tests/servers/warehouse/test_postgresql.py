@@ -132,6 +132,33 @@ def test_columns_and_rights_of_others_stay(postgresql_url: str) -> None:
     warehouse.close()
 
 
+@pytest.mark.parametrize("form", [CURRENT, MARKED], ids=["current", "marked"])
+def test_rows_are_updated_in_their_pages(postgresql_url: str, form: Form) -> None:
+    """The index does not change, so loads that follow each other do not make the table larger. Columns of others keep
+    their values.
+    """
+    shop = Shop()
+    warehouse = Warehouse(shop.topic, lambda: connect(postgresql_url), form)
+    for key in range(100):
+        shop.put(key, 11, name=f"Ada {key}", qty=key)
+    warehouse.run()
+    run = warehouse.loader.connection.run
+    run("ALTER TABLE shop.orders ADD COLUMN note text")
+    run("UPDATE shop.orders SET note = 'theirs'")
+    for load in range(3):
+        for key in range(100):
+            shop.put(key, 11, name=f"Bob {load}", qty=load)
+        shop.delete(load, 11)
+        warehouse.run()
+        check_equal(shop, warehouse)
+    assert run("SELECT COUNT(*) FROM shop.orders WHERE note = 'theirs'")[0][0] >= 97
+    run("SELECT pg_stat_force_next_flush()")
+    [(updated, in_page)] = run("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'orders'")
+    assert updated > 350
+    assert in_page > 0.8 * updated
+    warehouse.close()
+
+
 def test_a_connection_that_is_cut_in_a_load(postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server ends the connection after COPY: nothing is loaded, and the next task loads all."""
     shop = Shop()
