@@ -47,7 +47,7 @@ install: ## Install Python packages, Java and jars into .local, compile the core
 demo: install ## Run a story, a load and a comparison on a real Cassandra, Kafka and Spark; 2 min
 	@$(PY) -m dev.local_stack.demo.demo
 
-stack: install ## Start the same servers and programs, and stay until Ctrl-C
+stack: install ## Start the same servers and programs and the archive, and stay until Ctrl-C
 	@$(PY) -m dev.local_stack.demo.stack_command
 
 follow: ## Print the changes of the running stack, before and after: make follow TABLE=shop.orders

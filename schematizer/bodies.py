@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
 from cdc_common.clients.registry.kinds import (  # noqa: TC001 - pydantic reads annotations
@@ -160,3 +162,39 @@ class DescriptionBody(Body):
     doc: str | None = None
     # The documentation of fields, by path.
     fields: dict[str, FieldBody] = {}
+
+
+class LeaseBody(Body):
+    """`token`: of the lease that is to be renewed; None for a new one."""
+
+    # The name of the holder, for people.
+    holder: str
+    # The time after which it ends, in seconds.
+    seconds: Seconds
+    # The token of the lease that is to be renewed; None for a new one.
+    token: GivenId | None = None
+
+
+class ThingBody(Body):
+    """A thing by its kind and name."""
+
+    # The kind of thing.
+    kind: str
+    # Its name.
+    name: str
+
+
+class ManagedBody(ThingBody):
+    # Its properties.
+    content: dict[str, Any]
+    # What people want to know of it.
+    about: dict[str, Any] = {}
+
+
+class ManagedChangesBody(Body):
+    # The token of the lease.
+    token: GivenId
+    # What was made or changed.
+    put: list[ManagedBody] = []
+    # What is no longer managed.
+    remove: list[ThingBody] = []

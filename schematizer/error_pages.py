@@ -99,9 +99,29 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""Correct the files. A topic can be an exception from most rules for a time: a `[[waivers]]` entry of its
         file names the rule, a reason and the last day.""",
     ),
+    Code.TOPICS_REFUSED: Explanation(
+        "Changes of topics refused",
+        meaning="""`cassandra-schematizer topics apply` would lose messages, their order or a schema. Exit status 1.
+        Nothing was applied, also none of the other changes.""",
+        cause="""The files ask for fewer partitions, a shorter retention, no compaction, no topic, or something else
+        that [loses something](../guides/topic-files.md#dangerous-changes). Or a topic or schema is not applied yet to
+        the environment that comes before. The plan says for each change what would be lost.""",
+        fix="""Change the files back. If the loss is wanted, name each change: `--allow NAME=TOPIC`, as the plan prints
+        it. The number of copies of a topic is changed by `kafka-reassign-partitions.sh` alone.""",
+    ),
+    Code.TOPICS_LEASED: Explanation(
+        "Another apply of topics runs",
+        meaning="""`cassandra-schematizer topics apply` has no lease of the environment, or has lost it: only one apply
+        runs at a time. Exit status 3. The registry has a note of all that it had done until then.""",
+        cause="""Another apply runs. Or one was killed: its lease ends 60 s after it last renewed it. Or this one was
+        stopped for longer than that.""",
+        fix="""Run it again once the other one has ended, or with `--wait SECONDS`. It continues with what is left.""",
+    ),
 }
 
 SCOPES: Mapping[Code, tuple[Scope, ...]] = {
+    Code.KAFKA_UNREACHABLE: (Scope.COMMAND,),
+    Code.KAFKA_REFUSED: (Scope.COMMAND,),
     Code.REGISTRY_UNREACHABLE: (Scope.COMMAND,),
     Code.REGISTRY_REFUSED: (Scope.COMMAND,),
     Code.REGISTRY_DATABASE: (Scope.COMMAND, Scope.REQUEST, Scope.START),
@@ -114,5 +134,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.REGISTRY_CERTIFICATE: (Scope.NOTHING, Scope.START),
     Code.REGISTRY_ISSUER: (Scope.REQUEST, Scope.START),
     Code.TOPIC_FILES: (Scope.COMMAND,),
+    Code.TOPICS_REFUSED: (Scope.COMMAND,),
+    Code.TOPICS_LEASED: (Scope.COMMAND,),
 }
 """How much of the program each code stops."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # The imports of the commands stand within them: --help needs no client of Kafka.
 # ruff: noqa: PLC0415, ARG001 - every command has the settings
 
-topics = click.Group("topics", help="Checks the files of topics in git.")
+topics = click.Group("topics", help="Checks the files of topics in git, and applies them.")
 
 _FOLDER = click.Argument(["folder"], type=click.Path(file_okay=False, path_type=Path))
 _REPOSITORY = click.Option(
@@ -24,12 +24,21 @@ _REPOSITORY = click.Option(
     show_default="the current folder",
     help="Folder with catalogue.toml.",
 )
+_ENVIRONMENT = click.Argument(["environment"], metavar="ENVIRONMENT")
+_ALLOW = click.Option(
+    ["--allow"],
+    multiple=True,
+    metavar="NAME=TOPIC",
+    help="Do a change that loses something, as in shorter-retention=shop.orders. The plan names it; may be repeated.",
+)
+_SERVERS = ("kafka", "registry")
 
 
 def add_topic_commands(program: Program) -> None:
     """Add the group `topics` to the program."""
     program.add_command(topics)
     _add_file_commands(program)
+    _add_server_commands(program)
 
 
 def _add_file_commands(program: Program) -> None:
@@ -93,3 +102,72 @@ def _add_file_commands(program: Program) -> None:
         from schematizer.commands import topics as commands
 
         commands.check(repository, sarif, junit)
+
+
+def _form(*forms: str) -> click.Option:
+    return click.Option(["--format", "form"], type=click.Choice(forms), default=forms[0], help="Form of the output.")
+
+
+def _add_server_commands(program: Program) -> None:
+    @program.program_command(
+        "plan",
+        group=topics,
+        secrets_of=_SERVERS,
+        params=[_ENVIRONMENT, _REPOSITORY, _ALLOW, _form("text", "markdown", "json")],
+    )
+    def plan(settings: Settings, environment: str, repository: Path, allow: tuple[str, ...], form: str) -> None:
+        """Shows what `apply` would change in Kafka and in the registry.
+
+        Example: cassandra-schematizer topics plan staging
+        """
+        from schematizer.commands import topic_plans as commands
+
+        commands.plan(settings, repository, environment, allow, form)
+
+    @program.program_command(
+        "apply",
+        group=topics,
+        secrets_of=_SERVERS,
+        params=[
+            _ENVIRONMENT,
+            _REPOSITORY,
+            _ALLOW,
+            click.Option(["--dry-run"], is_flag=True, help="Only print the plan, with the exit status of apply."),
+            click.Option(
+                ["--wait"], type=click.FloatRange(0), default=0, help="Time to wait for another apply to end (s)."
+            ),
+        ],
+    )
+    def apply(  # noqa: PLR0913, PLR0917 - the command's options
+        settings: Settings,
+        environment: str,
+        repository: Path,
+        allow: tuple[str, ...],
+        dry_run: bool,  # noqa: FBT001 - click passes it by name
+        wait: float,
+    ) -> None:
+        """Makes Kafka and the registry as the files say.
+
+        Exit status: 1 if a rule is broken, or a change would lose something and is not allowed: nothing is done then.
+        3 if a server refuses, or another apply runs. Repeating it continues with what is left.
+
+        Example: cassandra-schematizer topics apply staging
+        """
+        from schematizer.commands import topic_plans as commands
+
+        commands.apply(settings, repository, environment, allow, wait, dry_run=dry_run)
+
+    @program.program_command(
+        "drift", group=topics, secrets_of=_SERVERS, params=[_ENVIRONMENT, _REPOSITORY, _form("text", "json")]
+    )
+    def drift(settings: Settings, environment: str, repository: Path, form: str) -> None:
+        """Shows what someone changed by hand since the last `apply`.
+
+        Exit status: 1 if there is any.
+
+        Example: cassandra-schematizer topics drift prod
+        """
+        from schematizer.commands import topic_plans as commands
+
+        if commands.drift(settings, repository, environment, form):
+            click.get_current_context().exit(1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from cdc_native.fold.changes import EncodedChange  # noqa: TC004 - the core may be missing
 
 
 class SourcePartition(NamedTuple):
@@ -121,6 +123,29 @@ class Message(NamedTuple):
     value: bytes | None
     # The headers, in order.
     headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class ChangeRun(NamedTuple):
+    """The messages of changes that go to one topic, in order. The core's producer makes no Python object for each."""
+
+    # The topic's name.
+    topic: str
+    # Its number of partitions: each change goes to that of its partition key.
+    partitions: int
+    # The changes.
+    changes: list[EncodedChange]
+    # What follows each change's value.
+    end: bytes
+    # Whether a message without a value follows each deletion.
+    tombstones: bool
+
+    def messages(self) -> Iterator[Message]:
+        """The messages, as the core's producer sends them."""
+        for change in self.changes:
+            partition = change.partition(self.partitions)
+            yield Message(self.topic, partition, change.key, change.value + self.end)
+            if self.tombstones and change.op == "d":
+                yield Message(self.topic, partition, change.key, None)
 
 
 def list_partitions(shapes: Mapping[str, TopicShape]) -> list[SourcePartition]:

@@ -104,14 +104,6 @@ def topic_empty(topic: str) -> CdcError:
     )
 
 
-def form_not_audited(form: str) -> CdcError:
-    return CdcError(
-        Code.WAREHOUSE_SETTING,
-        f'The audit compares tables of the form "current", and warehouse.form is "{form}".',
-        "Audit the tables of a job with the other form.",
-    )
-
-
 class WarehouseFaults(Faults):
     """The errors of tables."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from archive.fault_points import ArchivePoint
 from archive.faults import ARCHIVE_FAULTS
 from archive.job.plan import DEAD_LETTER_BYTES, ArchivePlan, Stream
+from archive.job.share_report import ShareReport, open_report
 from archive.stores.store import open_store
 from archive.writer.cut import CutSettings
 from archive.writer.positions import CutPosition
@@ -60,6 +63,7 @@ class OpenArchives(OpenShares[ArchivePlan, OpenArchive]):
         self._store = open_store(job.settings.location)
         self._registry = RegistryClient(job.registry)
         self._plans: dict[str, SchemaPlans] = {}
+        self._worked: dict[Share, float] = defaultdict(float)
 
     def group(self, _reader: str) -> str:
         return self._job.settings.group_id
@@ -111,6 +115,18 @@ class OpenArchives(OpenShares[ArchivePlan, OpenArchive]):
         """Spill what was read, and commit the cut if it ends. A share whose cut was begun by another task is closed
         after it, to read on from its end.
         """
+        started = time.monotonic()
+        try:
+            return self._process(share, read)
+        finally:
+            self._worked[share] += time.monotonic() - started
+
+    def report_open(self, share: Share) -> Report:
+        """Report what an open share has, and the time that it has worked since the last report."""
+        own = open_report(self._open[share].task.open_files)
+        return NOTHING_DONE._replace(seconds=self._worked.pop(share, 0.0), own=own)
+
+    def _process(self, share: Share, read: Read) -> Done:
         opened, own = self._open[share], self._job.settings
         task = opened.task
         for partition in sorted(opened.shapes.keys() & read.following.keys()):
@@ -166,9 +182,7 @@ class OpenArchives(OpenShares[ArchivePlan, OpenArchive]):
 
 def _report(cut: CutReport) -> Report:
     native = cut.rows - cut.as_bytes
-    return NOTHING_DONE._replace(
-        messages=cut.messages, changes=cut.rows, chunks=1, seconds=cut.seconds, native=native, own=cut
-    )
+    return NOTHING_DONE._replace(messages=cut.messages, changes=cut.rows, chunks=1, native=native, own=ShareReport(cut))
 
 
 def _own_folder(spool: Path, share_id: str) -> Path:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from archive.faults import ARCHIVE_FAULTS
-from archive.writer.report import CutReport
+from archive.job.share_report import ShareReport
 from cdc_common.program.metrics import gauges
 from stream_runtime.driver.status import LAG_AGE, age_of, stop_text
 from stream_runtime.driver.stream_status import StreamStatus
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
     from archive.registrar.thread import RegistrarThread
+    from archive.writer.report import CutReport
     from stream_runtime.driver.lag_watch import LagWatch
     from stream_runtime.driver.stopped import StoppedShares
     from stream_runtime.query.progress import Progress
+    from stream_runtime.records import Share
     from stream_runtime.worker.task import TaskResult
 
 _PER_TOPIC = (
@@ -41,6 +43,20 @@ _PER_TOPIC = (
 )
 
 
+_FORGET_SECONDS = 600.0  # without a report of a worker
+
+
+class _Worker(NamedTuple):
+    """A worker process."""
+
+    # Its resident memory in bytes.
+    memory: int
+    # The seconds that it has worked.
+    worked: float
+    # The time of its last report.
+    seen: float
+
+
 class ArchiveStatus(StreamStatus):
     """Filled by the driver, read by the threads of the operations port."""
 
@@ -48,14 +64,33 @@ class ArchiveStatus(StreamStatus):
         super().__init__(group, ARCHIVE_FAULTS.words, stopped, lags)
         self.registrar: RegistrarThread | None = None
         self._by_topic: dict[str, Counter[str]] = defaultdict(Counter)
+        self._open_files: dict[Share, int] = {}
+        self._workers: dict[str, _Worker] = {}
 
     def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
         super().count_batch(results, progress)
         for result in results:
             counts = self._by_topic[result.share.stream]
             counts["errors"] += result.error is not None
-            if result.report is not None and isinstance(result.report.own, CutReport):
-                counts.update(_counts(result.report.own))
+            if result.report is not None and isinstance(result.report.own, ShareReport):
+                counts.update(_counts(result.report.own.cuts))
+                self._note_open(result.share, result.report.own, result.report.seconds)
+
+    def set_shares(self, shares: Sequence[Share], pending: int = 0) -> None:
+        super().set_shares(shares, pending)
+        known = set(shares)
+        self._open_files = {share: files for share, files in self._open_files.items() if share in known}
+
+    def _note_open(self, share: Share, report: ShareReport, seconds: float) -> None:
+        """Note what a share has open, and its worker. Workers that say nothing more are forgotten."""
+        self._open_files[share] = report.open_files
+        if not report.worker:
+            return
+        now = time.monotonic()
+        before = self._workers.get(report.worker)
+        worked = seconds + (0.0 if before is None else before.worked)
+        workers = {name: worker for name, worker in self._workers.items() if now - worker.seen < _FORGET_SECONDS}
+        self._workers = {**workers, report.worker: _Worker(report.memory, worked, now)}
 
     def as_json(self) -> dict[str, Any]:
         """As StreamStatus, with the counts of each topic."""
@@ -97,24 +132,49 @@ class ArchiveStatus(StreamStatus):
         for name, table in self._tables().items():
             registered.add_metric((name,), table["files"])
             waits.add_metric((name,), float(bool(table["error"])))
-        yield from (registered, waits)
+        yield from (registered, waits, *self._worker_metrics())
         age = age_of(self._lags.measured_at, time.time())
         yield from gauges(self._words.metrics, (("lag_age_seconds", LAG_AGE, age),))
 
+    def _worker_metrics(self) -> Iterator[Metric]:
+        prefix = self._words.metrics
+        buckets = GaugeMetricFamily(
+            f"{prefix}_open_buckets",
+            "Files that the open cuts of the topic have so far: the hours, or days, whose rows wait on workers' disks.",
+            labels=("topic",),
+        )
+        files: Counter[str] = Counter()
+        for share, count in self._open_files.items():
+            files[share.stream] += count
+        for topic, count in files.items():
+            buckets.add_metric((topic,), count)
+        memory = GaugeMetricFamily(
+            f"{prefix}_worker_memory_bytes", "Resident memory of the worker (bytes).", labels=("worker",)
+        )
+        worked = CounterMetricFamily(
+            f"{prefix}_worker_work_seconds",
+            "Time that the worker has worked on messages and files.",
+            labels=("worker",),
+        )
+        for name, worker in self._workers.items():
+            memory.add_metric((name,), worker.memory)
+            worked.add_metric((name,), worker.worked)
+        yield from (buckets, memory, worked)
 
-def _counts(cut: CutReport) -> dict[str, int]:
+
+def _counts(cuts: CutReport) -> dict[str, int]:
     return {
-        "cuts": cut.cuts,
-        "rows": cut.rows,
-        "tombstones": cut.tombstones,
-        "bytes_rows": cut.as_bytes,
-        "refused_messages": cut.refused,
-        "new_schema_versions": cut.new_versions,
-        "lost_messages": cut.lost,
-        "kafka_time_rows": cut.by_kafka_time,
-        "missing_rows": cut.missing,
-        "files": cut.files,
-        "file_bytes": cut.bytes,
+        "cuts": cuts.cuts,
+        "rows": cuts.rows,
+        "tombstones": cuts.tombstones,
+        "bytes_rows": cuts.as_bytes,
+        "refused_messages": cuts.refused,
+        "new_schema_versions": cuts.new_versions,
+        "lost_messages": cuts.lost,
+        "kafka_time_rows": cuts.by_kafka_time,
+        "missing_rows": cuts.missing,
+        "files": cuts.files,
+        "file_bytes": cuts.bytes,
     }
 
 

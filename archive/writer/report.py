@@ -36,8 +36,6 @@ class CutReport(NamedTuple):
     bytes: int = 0
     # The number of schema versions that were begun, because a schema did not fit the columns before.
     new_versions: int = 0
-    # The time that the cuts took, in s.
-    seconds: float = 0.0
 
     def with_batch(self, made: MadeRows, messages: int) -> CutReport:
         return self._replace(
@@ -48,7 +46,7 @@ class CutReport(NamedTuple):
             by_kafka_time=self.by_kafka_time + made.by_kafka_time,
         )
 
-    def with_files(self, event: FileEvent, seconds: float) -> CutReport:
+    def with_files(self, event: FileEvent) -> CutReport:
         return self._replace(
             cuts=1,
             rows=sum(file.rows for file in event.files),
@@ -56,7 +54,6 @@ class CutReport(NamedTuple):
             lost=sum(one.lost for one in event.ranges),
             files=len(event.files),
             bytes=sum(file.size for file in event.files),
-            seconds=seconds,
         )
 
     def and_then(self, later: CutReport) -> CutReport:

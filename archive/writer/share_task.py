@@ -162,7 +162,6 @@ class ShareTask:
         self._counts: Counter[int] = Counter()
         self._tombstones: Counter[int] = Counter()
         self._report = CutReport()
-        self._started = time.monotonic()
         if self._intent is None:
             self._ends: dict[int, int] = {}
             self._definition = self._settings.definition
@@ -331,7 +330,7 @@ class ShareTask:
         reach(ArchivePoint.CUT_COMMITTED)
         self._refused.log()
         report = self._report._replace(new_versions=self._parts.plans.take_new_versions())
-        return report.with_files(event, time.monotonic() - self._started)
+        return report.with_files(event)
 
 
 def _key_of(planned: PlannedFile) -> FileKey:

@@ -5,7 +5,7 @@ Python oracle: cdc_common.messages.changes.RowChange.
 """
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 from cdc_native.formats.buffers cimport Bytes
 from cdc_native.formats.murmur2 cimport murmur2
@@ -49,3 +49,27 @@ cdef class EncodedChange:
         if key is None:
             raise TypeError("a change that was not made by a Fold")
         return (murmur2(<Bytes>PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key)) & 0x7FFFFFFF) % count
+
+
+def run_of(list changes not None, Py_ssize_t start, Py_ssize_t most):
+    """How far the changes from `start` on are EncodedChanges of one schema whose key and value have at most `most`
+    bytes: (the place after the last one, the sum of their `empty`, the sum of their `unreadable`).
+    """
+    cdef Py_ssize_t at = start
+    cdef int64_t empty = 0, unreadable = 0
+    cdef EncodedChange change
+    cdef bytes schema = None
+    if start < 0:
+        raise IndexError(start)
+    while at < len(changes) and type(changes[at]) is EncodedChange:
+        change = changes[at]
+        if schema is None:
+            schema = change.schema
+        elif change.schema is not schema and change.schema != schema:
+            break
+        if PyBytes_GET_SIZE(change.key) + PyBytes_GET_SIZE(change.value) > most:
+            break
+        empty += change.empty
+        unreadable += change.unreadable
+        at += 1
+    return at, empty, unreadable

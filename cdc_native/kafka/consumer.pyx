@@ -139,22 +139,6 @@ cdef class Consumer(Client):
         self.check_code(error)
         return first, following
 
-    def group_metadata(self):
-        """The group's metadata for a transaction, in librdkafka's own form."""
-        cdef void* metadata = self.rk.group_metadata(self.client)
-        cdef void* data = NULL
-        cdef void* error
-        cdef size_t size = 0
-        if metadata == NULL:
-            raise ValueError("the consumer has no group")
-        error = self.rk.group_metadata_write(metadata, &data, &size)
-        self.rk.group_metadata_destroy(metadata)
-        self.check(error)
-        try:
-            return PyBytes_FromStringAndSize(<const char*>data, <Py_ssize_t>size)
-        finally:
-            self.rk.mem_free(NULL, data)
-
     def poll(self, Py_ssize_t most, int64_t most_bytes, double seconds):
         """Read for `seconds`, or until there are `most` messages or `most_bytes` of keys and values. After an exception
         the next poll returns what was read before it.

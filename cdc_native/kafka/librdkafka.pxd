@@ -16,6 +16,13 @@ cdef enum:
     # rd_kafka_resp_err_t
     ERR_QUEUE_FULL = -184
     ERR_FATAL = -150
+    # rd_kafka_vtype_t
+    VTYPE_RKT = 2
+    VTYPE_PARTITION = 3
+    VTYPE_VALUE = 4
+    VTYPE_KEY = 5
+    VTYPE_MSGFLAGS = 7
+    VTYPE_HEADERS = 10
     TEXT_SIZE = 512
 
 
@@ -48,6 +55,24 @@ cdef struct RkPartitions:  # rd_kafka_topic_partition_list_t
     RkPartition* items
 
 
+cdef struct RkMemory:
+    void* at
+    size_t size
+
+
+cdef union RkValue:  # of rd_kafka_vu_t
+    void* pointer
+    int number
+    int32_t partition
+    RkMemory memory
+    char room[64]
+
+
+cdef struct RkArgument:  # rd_kafka_vu_t
+    int type
+    RkValue u
+
+
 cdef struct Library:
     void* (*conf_new)() noexcept nogil
     void (*conf_destroy)(void*) noexcept nogil
@@ -63,6 +88,10 @@ cdef struct Library:
     void* (*topic_new)(void*, const char*, void*) noexcept nogil
     void (*topic_destroy)(void*) noexcept nogil
     int (*produce)(void*, int32_t, int, void*, size_t, const void*, size_t, void*) noexcept nogil
+    void* (*produceva)(void*, const RkArgument*, size_t) noexcept nogil
+    void* (*headers_new)(size_t) noexcept nogil
+    int (*header_add)(void*, const char*, Py_ssize_t, const void*, Py_ssize_t) noexcept nogil
+    void (*headers_destroy)(void*) noexcept nogil
     int (*last_error)() noexcept nogil
     int (*metadata)(void*, int, void*, void**, int) noexcept nogil
     void (*metadata_destroy)(void*) noexcept nogil
@@ -81,7 +110,6 @@ cdef struct Library:
     int (*error_is_retriable)(void*) noexcept nogil
     int (*error_requires_abort)(void*) noexcept nogil
     void (*error_destroy)(void*) noexcept nogil
-    void (*mem_free)(void*, void*) noexcept nogil
     # of consumers
     void* (*queue_new)(void*) noexcept nogil
     void* (*queue_get_consumer)(void*) noexcept nogil
@@ -99,10 +127,8 @@ cdef struct Library:
     int (*committed)(void*, RkPartitions*, int) noexcept nogil
     int (*query_watermark_offsets)(void*, const char*, int32_t, int64_t*, int64_t*, int) noexcept nogil
     int (*consumer_close)(void*) noexcept nogil
-    void* (*group_metadata)(void*) noexcept nogil
+    void* (*group_metadata_new)(const char*) noexcept nogil
     void (*group_metadata_destroy)(void*) noexcept nogil
-    void* (*group_metadata_write)(void*, void**, size_t*) noexcept nogil
-    void* (*group_metadata_read)(void**, const void*, size_t) noexcept nogil
     # of transactions
     void* (*init_transactions)(void*, int) noexcept nogil
     void* (*begin_transaction)(void*) noexcept nogil

@@ -3,17 +3,28 @@
 Python oracle: confluent_kafka.Producer.
 """
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy
 
 from cdc_native.avro.messages cimport Messages, Span
+from cdc_native.fold.changes cimport EncodedChange
+from cdc_native.formats.buffers cimport Bytes
 from cdc_native.kafka.librdkafka cimport (
     ERR_QUEUE_FULL,
     EVENT_LOG,
     MSG_F_COPY,
     PRODUCER,
+    VTYPE_HEADERS,
+    VTYPE_KEY,
+    VTYPE_MSGFLAGS,
+    VTYPE_PARTITION,
+    VTYPE_RKT,
+    VTYPE_VALUE,
     Client,
+    RkArgument,
     RkPartitions,
     c_text,
     milliseconds,
@@ -28,6 +39,15 @@ cdef struct Sent:  # a message to send
     void* topic  # NULL: none
     Span key
     Span value
+
+
+cdef inline Span _span(bytes data) noexcept:
+    """The bytes of a key or a value; nothing for None."""
+    cdef Span span
+    span.at, span.size = NULL, 0
+    if data is not None:
+        span.at, span.size = <Bytes>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
+    return span
 
 
 cdef class TransactionalProducer(Client):
@@ -67,9 +87,49 @@ cdef class TransactionalProducer(Client):
         self._serve(0)
         self.check(self.rk.begin_transaction(self.client))
 
-    def send(self, str topic not None, int32_t partition, bytes key, bytes value):
-        """Send a message. Waits for room in librdkafka's queue."""
-        self.send_groups(partition, [(topic, Messages.of([key]), Messages.of([value]))])
+    def send(self, str topic not None, int32_t partition, bytes key, bytes value, headers=()):
+        """Send a message. Waits for room in librdkafka's queue. headers: pairs of a name and bytes."""
+        cdef Sent sent
+        cdef list named
+        sent.topic = self._topics[self._topic(topic)]
+        sent.key, sent.value = _span(key), _span(value)
+        if not headers:
+            self._send_all(&sent, 1, partition)
+            return
+        named = [(c_text(name), header) for name, header in headers]
+        while self._produce_with_headers(&sent, partition, named):
+            self._wait_for_room()
+
+    def send_changes(self, str topic not None, uint32_t partitions, list changes not None, bytes end not None, bint tombstones):
+        """Send EncodedChanges to a topic of so many partitions: each to that of its partition key, with `end` after its
+        value. Where `tombstones`, a message without a value follows each deletion. Waits for room in librdkafka's queue.
+        """
+        cdef EncodedChange change
+        cdef size_t size, end_size = <size_t>PyBytes_GET_SIZE(end), room = 0
+        cdef char* data = NULL
+        cdef void* made
+        cdef int32_t partition
+        cdef Sent sent
+        sent.topic = self._topics[self._topic(topic)]
+        try:
+            for change in changes:
+                partition = change.partition(partitions)
+                size = <size_t>PyBytes_GET_SIZE(change.value)
+                if size + end_size > room:
+                    made = realloc(data, 2 * (size + end_size))
+                    if made == NULL:
+                        raise MemoryError
+                    data, room = <char*>made, 2 * (size + end_size)
+                memcpy(data, PyBytes_AS_STRING(change.value), size)
+                memcpy(data + size, PyBytes_AS_STRING(end), end_size)
+                sent.key = _span(change.key)
+                sent.value.at, sent.value.size = <Bytes>data, <Py_ssize_t>(size + end_size)
+                self._send_one(&sent, partition)
+                if tombstones and change.op == "d":
+                    sent.value.at, sent.value.size = NULL, 0
+                    self._send_one(&sent, partition)
+        finally:
+            free(data)
 
     def send_groups(self, int32_t partition, groups):
         """Send messages to one partition of each topic: (topic, keys, values). All groups are parts of one batch that
@@ -100,6 +160,52 @@ cdef class TransactionalProducer(Client):
         finally:
             free(sent)
 
+    cdef int _send_one(self, const Sent* sent, int32_t partition) except -1:
+        """With the GIL: a message takes less than a microsecond."""
+        cdef int error
+        while True:
+            error = self._produce(sent, partition)
+            if not error:
+                return 0
+            if error != ERR_QUEUE_FULL:
+                self.check_code(error)
+            self._wait_for_room()
+
+    cdef int _produce_with_headers(self, const Sent* sent, int32_t partition, list headers) except -1:
+        """1 if there is no room in librdkafka's queue."""
+        cdef RkArgument arguments[6]
+        cdef void* made = self.rk.headers_new(<size_t>len(headers))
+        cdef void* error
+        cdef int code
+        for name, header in headers:
+            code = self.rk.header_add(
+                made, <bytes>name, len(name), PyBytes_AS_STRING(header), PyBytes_GET_SIZE(header)
+            )
+            if code:
+                self.rk.headers_destroy(made)
+                self.check_code(code)
+        arguments[0].type, arguments[0].u.pointer = VTYPE_RKT, sent.topic
+        arguments[1].type, arguments[1].u.partition = VTYPE_PARTITION, partition
+        arguments[2].type, arguments[2].u.number = VTYPE_MSGFLAGS, MSG_F_COPY
+        arguments[3].type, arguments[4].type = VTYPE_KEY, VTYPE_VALUE
+        arguments[3].u.memory.at, arguments[3].u.memory.size = <void*>sent.key.at, <size_t>sent.key.size
+        arguments[4].u.memory.at, arguments[4].u.memory.size = <void*>sent.value.at, <size_t>sent.value.size
+        arguments[5].type, arguments[5].u.pointer = VTYPE_HEADERS, made
+        error = self.rk.produceva(self.client, arguments, 6)
+        if error == NULL:
+            return 0  # the headers are the message's now
+        self.rk.headers_destroy(made)
+        if self.rk.error_code(error) == ERR_QUEUE_FULL:
+            self.rk.error_destroy(error)
+            return 1
+        self.check(error)
+        return 0
+
+    cdef int _wait_for_room(self) except -1:
+        self._serve(WAIT_MS)
+        PyErr_CheckSignals()
+        return 0
+
     cdef int _send_all(self, const Sent* sent, Py_ssize_t total, int32_t partition) except -1:
         cdef Py_ssize_t at = 0
         cdef int error = 0
@@ -116,8 +222,7 @@ cdef class TransactionalProducer(Client):
             if error != ERR_QUEUE_FULL:
                 self.check_code(error)
             error = 0
-            self._serve(WAIT_MS)
-            PyErr_CheckSignals()
+            self._wait_for_room()
 
     cdef int _produce(self, const Sent* sent, int32_t partition) noexcept nogil:
         """0 or librdkafka's error."""
@@ -134,21 +239,21 @@ cdef class TransactionalProducer(Client):
             return self.rk.last_error()
         return 0
 
-    def send_offsets(self, offsets, bytes group_metadata not None, double seconds):
-        """Add committed offsets to the transaction: (topic, partition, offset, metadata). group_metadata: that of a
-        consumer of the group.
+    def send_offsets(self, offsets, str group not None, double seconds):
+        """Add committed offsets to the transaction: (topic, partition, offset, metadata). group: a consumer group; the
+        caller is not a member.
 
         Metadata ends with a NUL, as confluent-kafka writes it: its consumer reads up to the first NUL, even beyond the
         end of metadata that has none.
         """
         cdef RkPartitions* made
-        cdef void* metadata = NULL
+        cdef void* metadata
         cdef void* error
         cdef int wait = milliseconds(seconds)
         cdef int i
         cdef bytes name
         cdef list found = [(c_text(topic), number, offset, text.encode()) for topic, number, offset, text in offsets]
-        self.check(self.rk.group_metadata_read(&metadata, <const char*>group_metadata, <size_t>len(group_metadata)))
+        metadata = self.rk.group_metadata_new(c_text(group))
         made = self.rk.partitions_new(<int>len(found))
         for i, (name, number, offset, text) in enumerate(found):
             self.rk.partitions_add(made, name, <int32_t>number)

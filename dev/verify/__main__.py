@@ -126,6 +126,7 @@ CHOICES = (
         "dev.verify.containers",
         "15",
         "Each image, built and run confined beside real servers, on the Docker engine that answers or on Debian's",
+        (("JOBS", "--jobs"),),
     ),
     Choice(
         "compose",

@@ -13,7 +13,7 @@ from cdc_common.messages.changes import RowChange
 from cdc_common.messages.errors import MessageError
 from cdc_common.messages.topics import partition_for
 from materializer.rows.published import NO_TOPICS
-from stream_runtime.records import Message
+from stream_runtime.records import ChangeRun, Message
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -68,25 +68,40 @@ class ChangeWriter:
 
     def messages(
         self,
-        changes: Iterable[Change],
+        changes: list[Change],
         published: Mapping[bytes, Published] = NO_TOPICS,
         null_values: Counter[str] | None = None,
-    ) -> Iterator[Message]:
+    ) -> Iterator[Message | ChangeRun]:
         """A message for each change, and a tombstone after each deletion if the settings say so.
 
         published: the change topic of each table id, as in ChunkResult. null_values: ChunkResult's, to count into.
         """
         targets = self._targets_of(published)
-        known: dict[tuple[bytes, int], int] = {}
         made = encode_long(time_ns() // 1_000_000)
+        start = 0
+        while start < len(changes):
+            change = changes[start]
+            target = targets[change.schema]
+            if isinstance(change, RowChange):
+                end = _end_of_row_changes(changes, start)
+                yield from self._row_changes(changes[start:end], targets, null_values)
+            else:  # its message lacks only the time at which it is made
+                end, empty, unreadable = _encoded_run(changes, start, self._large.small_bytes - len(made))
+                if end > start:
+                    _count(null_values, empty, unreadable)
+                    yield ChangeRun(target.topic, target.partitions, changes[start:end], made, self._tombstones)
+                else:
+                    end = start + 1
+                    _count(null_values, change.empty, change.unreadable)
+                    yield from self._large_change(change, change.value + made, target)
+            start = end
+
+    def _row_changes(
+        self, changes: Iterable[RowChange], targets: Mapping[bytes, Target], null_values: Counter[str] | None
+    ) -> Iterator[Message]:
+        known: dict[tuple[bytes, int], int] = {}
         for change in changes:
             target = targets[change.schema]
-            if not isinstance(change, RowChange):  # its message lacks only the time at which it is made
-                _count(null_values, change)
-                yield self._encoded(change, change.value + made, target)
-                if self._tombstones and change.op == "d":
-                    yield Message(target.topic, change.partition(target.partitions), change.key, None)
-                continue
             if target.encoder.leaves_out(change):
                 continue
             if change.topic is not None:
@@ -99,7 +114,7 @@ class ChangeWriter:
             if encoded is None:
                 _log_skipped(change, target)
                 continue
-            _count(null_values, encoded)
+            _count(null_values, encoded.empty, encoded.unreadable)
             message = Message(target.topic, partition, encoded.key, encoded.value)
             yield message if self._large.fits(message) else self._replace(message, change, target)
             if self._tombstones and change.op == "d":
@@ -115,9 +130,11 @@ class ChangeWriter:
                 targets[digest] = target._replace(topic=name, partitions=counts.get(name, partitions))
         return targets
 
-    def _encoded(self, change: EncodedChange, value: bytes, target: Target) -> Message:
+    def _large_change(self, change: EncodedChange, value: bytes, target: Target) -> Iterator[Message]:
         message = Message(target.topic, change.partition(target.partitions), change.key, value)
-        return message if self._large.fits(message) else self._replace(message, change.row_change(), target)
+        yield message if self._large.fits(message) else self._replace(message, change.row_change(), target)
+        if self._tombstones and change.op == "d":
+            yield message._replace(value=None)
 
     def _replace(self, message: Message, change: RowChange, target: Target) -> Message:
         def shorter() -> bytes:
@@ -128,9 +145,19 @@ class ChangeWriter:
         return self._large.replace(message, change, shorter)
 
 
-def _count(null_values: Counter[str] | None, message: EncodedMessage | EncodedChange) -> None:
-    if null_values is not None and (message.empty or message.unreadable):
-        null_values.update(empty=message.empty, unreadable=message.unreadable)
+def _encoded_run(changes: list[Change], start: int, most: int) -> tuple[int, int, int]:
+    from cdc_native.fold.changes import run_of  # noqa: PLC0415 - only the core makes such changes
+
+    return run_of(changes, start, most)
+
+
+def _end_of_row_changes(changes: list[Change], start: int) -> int:
+    return next((at for at in range(start, len(changes)) if not isinstance(changes[at], RowChange)), len(changes))
+
+
+def _count(null_values: Counter[str] | None, empty: int, unreadable: int) -> None:
+    if null_values is not None and (empty or unreadable):
+        null_values.update(empty=empty, unreadable=unreadable)
 
 
 def _log_skipped(change: RowChange, target: Target) -> None:

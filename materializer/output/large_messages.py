@@ -35,6 +35,11 @@ class LargeMessages(NamedTuple):
     # Writes dead letters.
     dead_letters: DeadLetterWriter
 
+    @property
+    def small_bytes(self) -> int:
+        """The bytes of key and value up to which any message fits."""
+        return min(self.max_bytes, _MAX_QUEUED) - _OVERHEAD
+
     def fits(self, message: Message) -> bool:
         """Whether the topic allows the message, compressed as the producer compresses it."""
         value = message.value or b""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from materializer.planning.plan import TableSchema, TopicPlan
     from materializer.records import RawPartition, RawRecord
     from materializer.settings import MaterializerSettings
-    from stream_runtime.records import Message, Rest
+    from stream_runtime.records import ChangeRun, Message, Rest
     from stream_runtime.state.reader import StateReader
 
 _ROWS_TO_MESSAGES = 4  # bytes of rows that a chunk may read for each byte of raw messages that it may have
@@ -59,7 +59,7 @@ class TableProcessor(RawProcessor):
         collector.collect()  # what is left of the chunk before
         return fold_chunk(state, records, self._catalog, self._rules)
 
-    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message | ChangeRun]:
         return self._changes.messages(result.changes, result.published, result.null_values)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from materializer.fold.gaps import DeadLetter
     from materializer.records import RawPartition
     from stream_runtime.exactly_once.report import Report
-    from stream_runtime.records import Message
+    from stream_runtime.records import ChangeRun, Message
 
 _logger = structlog.get_logger(__name__)
 
@@ -26,14 +26,14 @@ class RawProcessor(Processor[ChunkResult]):
     """The job's is TableProcessor."""
 
     @abstractmethod
-    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message | ChangeRun]:
         """The messages that publish the changes of a folded chunk."""
 
     def dead_letter_messages(self, _raw_partition: RawPartition, _letters: Iterable[DeadLetter]) -> Iterator[Message]:
         """The messages that dead-letter these raw messages of the raw partition, or resolve them; none by default."""
         return iter(())
 
-    def messages(self, partition: RawPartition, result: ChunkResult) -> Iterator[Message]:
+    def messages(self, partition: RawPartition, result: ChunkResult) -> Iterator[Message | ChangeRun]:
         """All messages of a folded chunk: its changes, then its dead letters."""
         yield from self.change_messages(result)
         yield from self.dead_letter_messages(partition, result.dead_letters)

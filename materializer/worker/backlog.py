@@ -8,6 +8,7 @@ in the fold.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.report import Report
     from stream_runtime.records import Rest
 
+_TIMESTAMP = attrgetter("timestamp_ms")
 _SPREAD = 0.25  # of the time that heartbeats wait: raw partitions that start together drift apart
 
 
@@ -53,9 +55,12 @@ class _PartitionBacklog:
         self.records += records
         self.size += _size(records)
         self.non_heartbeats += _non_heartbeats(records)
-        self.newest_ms = max([self.newest_ms, *(record.timestamp_ms for record in records)])
+        self.newest_ms = max([self.newest_ms, *map(_TIMESTAMP, records)])
 
     def remove_first(self, records: Sequence[RawRecord]) -> None:
+        if len(records) == len(self.records):
+            self.records, self.size, self.non_heartbeats = [], 0, 0
+            return
         has_heartbeats = self.non_heartbeats < len(self.records)
         self.records = self.records[len(records) :]
         self.size -= _size(records)

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from schematizer.api import (
     administration,
     clients,
+    deployments,
     lineage,
     plans,
     records,
@@ -62,6 +63,7 @@ def rest_application(
     app.include_router(targets.router)
     app.include_router(clients.router)
     app.include_router(records.router)
+    app.include_router(deployments.router)
     app.include_router(plans.router)
     app.include_router(usage.router)
     app.include_router(lineage.router)

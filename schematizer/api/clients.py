@@ -10,6 +10,7 @@ from schematizer.api.parts import Parts, PartsDep  # noqa: TC001 - FastAPI reads
 from schematizer.api.routers import any_role_router
 from schematizer.bodies import ConsumerBody, ProducerBody  # noqa: TC001 - FastAPI reads annotations
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
+from schematizer.model.client_tables import ConsumerRow, ProducerRow
 from schematizer.topic_names import parse_topic
 
 router = any_role_router()
@@ -41,6 +42,22 @@ def register_consumer(parts: PartsDep, body: ConsumerBody, request: Request) -> 
     """Registers a consumer. Idempotent; each call counts as being seen."""
     by = parts.writers.reader_of_topic(request, body.topic)
     return parts.catalogue.clients.register_consumer(ConsumerRegistration(**body.model_dump()), by=by)
+
+
+@router.delete("/producers")
+def remove_producer(parts: PartsDep, request: Request, topic: str, service: str) -> int:
+    """Forgets a service as producer of a topic. Answers how many registrations it had."""
+    by = parts.writers.of_topic(request, topic)
+    return parts.catalogue.clients.remove(ProducerRow, topic, service, None, by=by)
+
+
+@router.delete("/consumers")
+def remove_consumer(
+    parts: PartsDep, request: Request, topic: str, service: str, consumer_group: str | None = None
+) -> int:
+    """Forgets a service as consumer of a topic, with one group or with all. Answers how many registrations it had."""
+    by = parts.writers.of_topic(request, topic)
+    return parts.catalogue.clients.remove(ConsumerRow, topic, service, consumer_group, by=by)
 
 
 def _require_reader(parts: Parts, request: Request, topic: str | None) -> None:

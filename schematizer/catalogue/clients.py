@@ -108,6 +108,29 @@ class Clients:
 
         return self._written(wanted, transaction)
 
+    def remove(
+        self, kind: type[ProducerRow | ConsumerRow], topic: str, service: str, group: str | None, *, by: str
+    ) -> int:
+        """Forget a service as producer or consumer of a topic. Return how many registrations it had. `group`: of a
+        consumer; None for all. It comes back when it registers again.
+        """
+
+        def transaction(session: Session) -> int:
+            found = lookups.topic_row(session, topic)
+            query = select(kind).where(kind.topic_id == found.id, kind.service == service)
+            if group is not None:
+                query = query.where(ConsumerRow.consumer_group == group)
+            rows = list(session.scalars(query))
+            for row in rows:
+                session.delete(row)
+            if rows:
+                what = "producer" if kind is ProducerRow else "consumer"
+                namespace = found.source.namespace.name
+                lookups.record(session, by, lookups.Change(f"remove {what}", namespace, f"{service} of {topic}"))
+            return len(rows)
+
+        return self._database.write_session(transaction)
+
     def _views(
         self, table: type[RowT], view: Callable[[RowT], ViewT], topic: str | None, team: str | None
     ) -> list[ViewT]:

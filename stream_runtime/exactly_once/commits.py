@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream_runtime.records import Message, SourcePartition
+    from stream_runtime.records import ChangeRun, Message, SourcePartition
     from stream_runtime.source_batch import MessageGroups
 
 
@@ -57,6 +57,15 @@ class Commits(Protocol):
 
     def close(self) -> None:
         """Give up uncommitted messages."""
+        ...
+
+
+@runtime_checkable
+class TakesChanges(Protocol):
+    """A commit protocol that takes the messages of many changes at once."""
+
+    def send_changes(self, run: ChangeRun, /) -> None:
+        """Make these messages part of the next commit, in their order."""
         ...
 
 

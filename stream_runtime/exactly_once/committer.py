@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from stream_runtime.exactly_once.commits import TakesBatches
+from stream_runtime.exactly_once.commits import TakesBatches, TakesChanges
 from stream_runtime.fault_points import FaultPoint, reach
+from stream_runtime.records import Message
 from stream_runtime.source_batch import MessageGroups
 from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.versions import next_version
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.position import Position
     from stream_runtime.exactly_once.processor import Result
     from stream_runtime.exactly_once.resources import Resources
-    from stream_runtime.records import Message, SourcePartition
+    from stream_runtime.records import ChangeRun, SourcePartition
 
 
 class Committer:
@@ -30,7 +31,9 @@ class Committer:
         self._commits = resources.commits
         self._state = resources.state
 
-    def commit_chunk(self, before: Position, offset: int, result: Result, messages: Iterable[Message]) -> Position:
+    def commit_chunk(
+        self, before: Position, offset: int, result: Result, messages: Iterable[Message | ChangeRun]
+    ) -> Position:
         """Send the messages of a folded chunk and commit the new state together with `offset`: the new position, which
         has the rest of `before`.
         """
@@ -54,13 +57,18 @@ class Committer:
         self._commit(position)
         self.seconds += time.monotonic() - started
 
-    def _send(self, messages: Iterable[Message]) -> None:
+    def _send(self, messages: Iterable[Message | ChangeRun]) -> None:
         if isinstance(messages, MessageGroups) and isinstance(self._commits, TakesBatches):
             self._commits.send_groups(messages)
             reach(FaultPoint.IN_PRODUCE)
             return
-        for message in messages:
-            self._commits.send(message)
+        for sent in messages:
+            if isinstance(sent, Message):
+                self._commits.send(sent)
+            elif isinstance(self._commits, TakesChanges):
+                self._commits.send_changes(sent)
+            else:
+                self._send(sent.messages())
             reach(FaultPoint.IN_PRODUCE)
 
     def _commit(self, position: Position) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stream_runtime.exactly_once.report import Report
-    from stream_runtime.records import Message, Record, Rest, SourcePartition, TopicShape
+    from stream_runtime.records import ChangeRun, Message, Record, Rest, SourcePartition, TopicShape
     from stream_runtime.state.reader import StateReader
 
 
@@ -48,7 +48,7 @@ class Processor(ABC, Generic[R]):
         """Process a chunk of messages, or its first part. The state is only read."""
 
     @abstractmethod
-    def messages(self, partition: SourcePartition, result: R) -> Iterable[Message]:
+    def messages(self, partition: SourcePartition, result: R) -> Iterable[Message | ChangeRun]:
         """All messages of a processed chunk. MessageGroups are sent together, where the commit protocol can."""
 
     @abstractmethod

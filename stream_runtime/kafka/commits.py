@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cdc_common.settings import KafkaSettings
     from stream_runtime.exactly_once.commits import StoredOffset
-    from stream_runtime.records import Message, Share, SourcePartition
+    from stream_runtime.records import ChangeRun, Message, Share, SourcePartition
     from stream_runtime.source_batch import MessageGroups
 
 _OWNER = "share"
@@ -86,6 +86,11 @@ class KafkaCommits:
         if not self._has_begun:
             self._begin()
         self._producer.send(message)
+
+    def send_changes(self, run: ChangeRun) -> None:
+        if not self._has_begun:
+            self._begin()
+        self._producer.send_changes(run)
 
     def send_groups(self, messages: MessageGroups) -> None:
         if not self._has_begun:

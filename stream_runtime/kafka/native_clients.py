@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import ClusterMetadata
 
     from cdc_common.settings import KafkaSettings
+    from stream_runtime.records import ChangeRun
     from stream_runtime.source_batch import MessageGroups
 
 _READ_BYTES = 8_388_608  # of keys and values at once
@@ -42,10 +43,6 @@ class NativeConsumer:
             TopicPartition(at.topic, at.partition, offset, metadata=metadata or "")
             for at, (offset, metadata) in zip(partitions, found, strict=True)
         ]
-
-    def consumer_group_metadata(self) -> bytes:
-        with _errors():
-            return self._consumer.group_metadata()
 
     def incremental_assign(self, partitions: Sequence[TopicPartition]) -> None:
         with _errors():
@@ -91,20 +88,29 @@ class NativeTransactions:
         with _errors():
             self._producer.begin()
 
-    def produce(self, topic: str, value: bytes | None, key: bytes | None, partition: int) -> None:
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
         with _errors():
-            self._producer.send(topic, partition, key, value)
+            self._producer.send(topic, partition, key, value, headers)
+
+    def send_changes(self, run: ChangeRun) -> None:
+        with _errors():
+            self._producer.send_changes(*run)
 
     def send_groups(self, messages: MessageGroups) -> None:
         with _errors():
             self._producer.send_groups(messages.partition, messages.groups)
 
-    def send_offsets_to_transaction(
-        self, offsets: Sequence[TopicPartition], group_metadata: bytes, timeout: float
-    ) -> None:
+    def send_offsets_to_transaction(self, offsets: Sequence[TopicPartition], group: str, timeout: float) -> None:
         sent = [(at.topic, at.partition, at.offset, at.metadata or "") for at in offsets]
         with _errors():
-            self._producer.send_offsets(sent, group_metadata, timeout)
+            self._producer.send_offsets(sent, group, timeout)
 
     def commit_transaction(self, timeout: float) -> None:
         with _errors():

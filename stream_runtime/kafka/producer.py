@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+import cdc_native
 from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_error_table import Kind
 from cdc_common.clients.kafka_errors import kafka_error, known_error
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.commits import StoredOffset
     from stream_runtime.exactly_once.position import Position
     from stream_runtime.kafka.native_clients import NativeConsumer
-    from stream_runtime.records import Message, SourcePartition
+    from stream_runtime.records import ChangeRun, Message, SourcePartition
     from stream_runtime.source_batch import MessageGroups
 
+IS_NATIVE = cdc_native.is_enabled()
 _BATCH_BYTES = 1_000_000
 _INIT_SECONDS = 0.02
 _LOOK_SECONDS = 5.0
@@ -37,6 +39,8 @@ class ProducerSettings(NamedTuple):
     transaction_seconds: float
     # The smallest limit of the topics that are sent to.
     max_message_bytes: int
+    # Whether the native core's producer sends; otherwise confluent-kafka's.
+    is_native: bool = IS_NATIVE
 
 
 PRODUCER_DEFAULTS = ProducerSettings(60.0, 1_048_588)
@@ -53,15 +57,16 @@ class FencingProducer:
         consumer: Consumer | NativeConsumer,
         own: ProducerSettings = PRODUCER_DEFAULTS,
     ) -> None:
-        """name: of a share (Share.id), or of a command. consumer: one of the group. The core's consumer has the core's
-        producer, which sends batches and messages without headers: each library takes its own metadata of a group.
+        """name: of a share (Share.id), or of a command. consumer: one of the group, whose metadata confluent-kafka's
+        producer takes; the core's needs only the group's name.
         """
         self._name = name
         self._consumer = consumer
         self._timeout = own.transaction_seconds
         self._begun = 0.0
         self._topics: set[str] = set()  # that the open transaction sends to
-        self._in_batches = not isinstance(consumer, Consumer)
+        self._group = group
+        self._is_native = own.is_native
         self._producer = _open_producer(
             settings,
             {
@@ -76,7 +81,7 @@ class FencingProducer:
                 "message.max.bytes": 1_000_000_000,  # the client's limit is before compression
                 "batch.size": min(_BATCH_BYTES, own.max_message_bytes),
             },
-            in_batches=self._in_batches,
+            is_native=own.is_native,
         )
         self._init(time.monotonic() + TIMEOUT)
 
@@ -120,13 +125,23 @@ class FencingProducer:
 
     def send_groups(self, messages: MessageGroups) -> None:
         """Queue messages; waits while the queue is full."""
-        if not self._in_batches:
+        if not self._is_native:
             for message in messages:
                 self.send(message)
             return
         self._topics.update(group.topic for group in messages.groups)
         with self._explained():
             self._producer.send_groups(messages)
+
+    def send_changes(self, run: ChangeRun) -> None:
+        """Queue the messages of changes; waits while the queue is full."""
+        if not self._is_native:
+            for message in run.messages():
+                self.send(message)
+            return
+        self._topics.add(run.topic)
+        with self._explained():
+            self._producer.send_changes(run)
 
     def send_positions(self, positions: Mapping[SourcePartition, Position]) -> None:
         """Add positions to the transaction. This fences no producer of another name."""
@@ -138,7 +153,13 @@ class FencingProducer:
             TopicPartition(*partition, stored.offset, metadata=stored.metadata) for partition, stored in offsets.items()
         ]
         with self._explained(), _watched():
-            self._producer.send_offsets_to_transaction(sent, self._consumer.consumer_group_metadata(), TIMEOUT)
+            self._producer.send_offsets_to_transaction(sent, self._group_metadata(), TIMEOUT)
+
+    def _group_metadata(self) -> Any:  # noqa: ANN401 - each library has its own
+        if self._is_native:
+            return self._group
+        assert isinstance(self._consumer, Consumer)  # the core's is made only where the core sends
+        return self._consumer.consumer_group_metadata()
 
     def commit(self) -> None:
         """Commit messages and position. If this raises, a new producer and the committed position show the outcome.
@@ -204,8 +225,8 @@ class FencingProducer:
             return
 
 
-def _open_producer(settings: KafkaSettings, properties: Mapping[str, object], *, in_batches: bool) -> Any:  # noqa: ANN401 - one of two clients with the same methods
-    if in_batches:
+def _open_producer(settings: KafkaSettings, properties: Mapping[str, object], *, is_native: bool) -> Any:  # noqa: ANN401 - one of two clients with the same methods
+    if is_native:
         from stream_runtime.kafka.native_clients import NativeTransactions  # noqa: PLC0415 - the core may be missing
 
         return NativeTransactions(properties, settings)

@@ -15,7 +15,6 @@ from stream_runtime.records import SourcePartition
 from stream_runtime.source_batch import SourceBatch
 from warehouse.faults import (
     WAREHOUSE_FAULTS,
-    form_not_audited,
     state_foreign,
     table_busy,
     tables_differ,
@@ -47,8 +46,6 @@ def audit_tables(settings: Settings, topics: Sequence[str], *, repairs: bool) ->
     chosen = list(topics) or TopicPlanner(job_of(settings)).find_topics()
     if not chosen:
         raise WAREHOUSE_FAULTS.setting_missing("topics", "no topic matches it")
-    if settings.warehouse.form != "current":
-        raise form_not_audited(settings.warehouse.form)
     loader = open_loader(settings.warehouse)
     try:
         with RegistryClient(settings.registry) as registry:
@@ -56,7 +53,7 @@ def audit_tables(settings: Settings, topics: Sequence[str], *, repairs: bool) ->
             count = sum([audits.audit(topic, repairs=repairs) for topic in chosen])
     finally:
         loader.connection.close()
-    if count and not repairs:
+    if count:
         raise tables_differ(count)
 
 
@@ -70,9 +67,9 @@ class Audits:
         self._topics = Topics(settings.kafka)
 
     def audit(self, topic: str, *, repairs: bool) -> int:
-        """The number of rows of a topic's table that differ. CdcError."""
+        """The number of rows of a topic's table that differ, and are not repaired. CdcError."""
         own = self._settings.warehouse
-        table = table_name(topic, own.default_schema)
+        table = table_name(topic, own.default_schema, self._loader.form.suffix)
         audit = TableAudit(self._loader, table)
         fitting = Fitting(topic, self._loader.connection.dialect, nulls_refused=own.on_value_refused == "null")
         try:
@@ -80,9 +77,9 @@ class Audits:
                 if state.topic != topic:
                     raise state_foreign(table, f"is that of the topic {state.topic}, and not of {topic}")
                 for made in self._rows_before(state):
-                    audit.add(fitting.fit(newest([rows.rows for rows in made]), state.columns)[0])
-                count = audit.compare()
-                for difference in audit.differences(_SHOWN):
+                    self._stage(audit, made, fitting, state)
+                count, broken = audit.compare(), audit.broken()
+                for difference in [*audit.differences(_SHOWN), *broken[:_SHOWN]]:
                     click.echo(f"{table}: {difference}")
                 if count and repairs:
                     audit.repair()
@@ -92,15 +89,24 @@ class Audits:
             self._loader.connection.release()
         done = "repaired" if repairs and count else "differ"
         click.echo(f"{table} at {sum(state.offsets.values()):,} messages: {count:,} rows {done}")
-        return count
+        if broken:
+            click.echo(f"{table}: {len(broken):,} changes do not follow the version before them")
+        return len(broken) + (0 if repairs else count)
+
+    def _stage(self, audit: TableAudit, made: Sequence[SchemaRows], fitting: Fitting, state: State) -> None:
+        versions = [found.rows for found in made]
+        chosen = versions if self._loader.form.keeps_all else newest(versions)
+        audit.add(fitting.fit(chosen, state.columns)[0])
+        for schema, _, before in made:
+            if schema is not None and before is not None:
+                [rows], _ = fitting.fit([before.rows], state.columns)
+                audit.add_before(schema.schema_id, rows, before.is_there)
 
     def _rows_before(self, state: State) -> Iterator[list[SchemaRows]]:
         """The rows of all messages before the offsets of a table, in parts. CdcError."""
         schemas = Schemas(self._registry, state.topic)
-        maker, is_envelope = (
-            RowMaker(schemas, shows_deleted=self._loader.form.shows_deleted),
-            schemas.find(state.schema_id).is_envelope,
-        )
+        form, is_envelope = self._loader.form, schemas.find(state.schema_id).is_envelope
+        maker = RowMaker(schemas, shows_deleted=form.shows_deleted, keeps_before=form.keeps_all)
         shape = self._topics.each_shape([state.topic])[state.topic]
         if isinstance(shape, CdcError):
             raise shape

@@ -32,15 +32,29 @@ class SchemaRows(NamedTuple):
     schema: RowSchema | None
     # The rows.
     rows: Rows
+    # The rows before them, if they are kept.
+    before: Before | None = None
+
+
+class Before(NamedTuple):
+    """The rows before changes."""
+
+    # Whether there is one, as an array of booleans.
+    is_there: pa.Array
+    # The keys and sequences of the changes, with the values of the rows before them.
+    rows: Rows
 
 
 class RowMaker:
     """Makes the rows of a topic. CdcError for a message that cannot become one, or of the registry."""
 
-    def __init__(self, schemas: Schemas, *, shows_deleted: bool = False) -> None:
-        """shows_deleted: whether a deleted row has the values that it had before."""
+    def __init__(self, schemas: Schemas, *, shows_deleted: bool = False, keeps_before: bool = False) -> None:
+        """shows_deleted: whether a deleted row has the values that it had before. keeps_before: whether the rows
+        before changes are made, too.
+        """
         self._schemas = schemas
         self._shows_deleted = shows_deleted
+        self._keeps_before = keeps_before
 
     def make(self, partition: SourcePartition, batch: SourceBatch, *, deletes_by_tombstone: bool) -> list[SchemaRows]:
         """The rows of a batch of a partition. deletes_by_tombstone: whether messages without a value delete; they
@@ -65,29 +79,33 @@ class RowMaker:
                 made.append(SchemaRows(None, rows))
             else:
                 schema = self._schemas.find(schema_id)
-                made.append(SchemaRows(schema, self._with_values(partition, schema, rows, values)))
+                made.append(self._with_values(partition, schema, rows, values))
         return made
 
-    def _with_values(self, partition: SourcePartition, schema: RowSchema, rows: Rows, values: Messages) -> Rows:
+    def _with_values(self, partition: SourcePartition, schema: RowSchema, rows: Rows, values: Messages) -> SchemaRows:
         try:
             found = pa.record_batch(schema.table.rows(values, wire.HEADER_SIZE))
         except AvroError as error:
             raise message_refused(partition, rows.offsets[error.index], error.reason) from error
         if not schema.is_envelope:
-            return replace(rows, ops=["u"] * len(rows), values=found)
+            return SchemaRows(schema, replace(rows, ops=["u"] * len(rows), values=found))
         ops, after = found.column("op"), found.column("after")
         is_deleted = pc.equal(ops, "d")
         wrong = pc.or_(pc.invert(pc.is_in(ops, value_set=_OPS)), pc.equal(is_deleted, pc.is_valid(after)))
         if pc.any(wrong).as_py():
             at = pc.index(wrong, pa.scalar(value=True)).as_py()
             raise message_refused(partition, rows.offsets[at], "its `op` does not fit its `after`")
-        if self._shows_deleted and after.type == found.column("before").type:
-            after = pc.if_else(is_deleted, found.column("before"), after)
-        row = pa.RecordBatch.from_arrays(after.flatten(), names=[field.name for field in schema.fields])
-        rows = replace(rows, ops=ops.to_pylist(), values=row)
+        before = found.column("before")
+        if self._shows_deleted and after.type == before.type:
+            after = pc.if_else(is_deleted, before, after)
+        rows = replace(rows, ops=ops.to_pylist(), values=_flat(after, schema))
         if schema.has_sequence:
             rows = replace(rows, sequences=_of_source(found, "row_sequence"))
-        return replace(rows, times_us=_of_source(found, "ts_us")) if schema.has_time else rows
+        if schema.has_time:
+            rows = replace(rows, times_us=_of_source(found, "ts_us"))
+        if not self._keeps_before or not schema.has_sequence or after.type != before.type:
+            return SchemaRows(schema, rows)
+        return SchemaRows(schema, rows, Before(pc.is_valid(before), replace(rows, values=_flat(before, schema))))
 
 
 def newest(found: list[Rows]) -> list[Rows]:
@@ -121,6 +139,11 @@ def _take(rows: Rows, places: list[int]) -> Rows:
         [rows.times_us[at] for at in places],
         rows.values.take(pa.array(places, pa.int64())),
     )
+
+
+def _flat(rows: pa.StructArray, schema: RowSchema) -> pa.RecordBatch:
+    """A column for each field."""
+    return pa.RecordBatch.from_arrays(rows.flatten(), names=[field.name for field in schema.fields])
 
 
 def _of_source(found: pa.RecordBatch, name: str) -> list[int]:

@@ -1,7 +1,8 @@
 """Compares a table with the fold of its topic at exactly the offsets that the table is at.
 
-State and table are read in one snapshot, so loads may go on. The messages before the offsets are staged, their newest
-versions are the fold, and the warehouse joins both by `_key`.
+State and table are read in one snapshot, so loads may go on. The messages before the offsets are staged, and the
+warehouse makes their fold and joins both (warehouse.targets.folds). Of `changes` and `history`, whose every version is
+staged, the audit also says where the `before` of a change is not the version before it.
 """
 
 from __future__ import annotations
@@ -9,23 +10,34 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
+
 from warehouse.faults import state_foreign
-from warehouse.names import quoted
-from warehouse.tables.forms import CHANGED_AT, DELETED_AT, KEY, OP, SEQUENCE
+from warehouse.tables.columns import taken_columns
+from warehouse.tables.forms import KEY, SEQUENCE
 from warehouse.targets.connection import LoadTakenError
-from warehouse.targets.staging import own_columns, staged_columns
-from warehouse.targets.statements import STAGE, claim_state, create_stage, full_name, staged_value, tombstones
+from warehouse.targets.folds import (
+    BEFORE,
+    DIFFERENT,
+    IS_THERE,
+    SCHEMA,
+    TABLES,
+    Audited,
+    broken_statement,
+    compare_statements,
+    repair_statements,
+)
+from warehouse.targets.staging import Staged, key_values, own_columns, row_columns, staged_columns
+from warehouse.targets.statements import STAGE, claim_state, create_stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from warehouse.records import Column, Rows, State, TableName
-    from warehouse.tables.forms import Form
-    from warehouse.tables.types import Dialect
     from warehouse.targets.loader import Loader
 
-_FOLD = "_cdc_fold"
-_DIFFERENT = "_cdc_different"
+_OWN_BEFORE = ((KEY, "UUID"), (SEQUENCE, "BIGINT"), (SCHEMA, "BIGINT"), (IS_THERE, "BOOLEAN"))
+_NO_ROW = "the row before"
 
 
 class Difference(NamedTuple):
@@ -33,7 +45,8 @@ class Difference(NamedTuple):
 
     # The row's `_key`.
     key: str
-    # Whether it is `missing` in the table, `surplus` there, or `different`.
+    # Whether it is `missing` in the table, `surplus` there, or `different`; or a change is `broken`: its `before` is
+    # not the version before it.
     kind: str
     # The columns that differ.
     columns: tuple[str, ...]
@@ -50,7 +63,8 @@ class TableAudit:
         self._connection = loader.connection
         self._table = table
         self._form = loader.form
-        self._columns: Sequence[Column] = ()
+        self._audited = self._audited_with(())
+        self._schemas: dict[int, Sequence[Column]] = {}
 
     @contextmanager
     def snapshot(self, *, repairs: bool) -> Iterator[State]:
@@ -63,68 +77,63 @@ class TableAudit:
                 claim = claim_state(self._loader.state_schema)
                 if not self._connection.run(claim, state.as_json(), *self._table, state.version):
                     raise LoadTakenError(str(self._table))
-            self._columns = state.columns
-            self._connection.run(create_stage(own_columns(self._form), self._columns, self._connection.dialect))
+            self._audited = self._audited_with(state.columns)
+            dialect = self._connection.dialect
+            self._connection.run(create_stage(own_columns(self._form), state.columns, dialect))
+            if self._form.keeps_all:
+                self._connection.run(create_stage(_OWN_BEFORE, state.columns, dialect, BEFORE))
             yield state
-            for name in (STAGE, _FOLD, _DIFFERENT):
+            for name in TABLES:
                 self._connection.run(f"DROP TABLE IF EXISTS {name}")
 
     def add(self, found: Sequence[Rows]) -> None:
         """Stage versions of rows, in any order."""
+        dialect, columns = self._connection.dialect, self._audited.columns
         for rows in found:
-            self._connection.stage(STAGE, staged_columns(rows, self._columns, self._form, self._connection.dialect))
+            self._connection.stage(STAGE, staged_columns(rows, columns, self._form, dialect))
+
+    def add_before(self, schema_id: int, found: Rows, is_there: pa.Array) -> None:
+        """Stage the rows before changes of a schema. is_there: whether there is one."""
+        columns, dialect = self._audited.columns, self._connection.dialect
+        taken = row_columns(found, columns, dialect)
+        ids = pa.repeat(pa.scalar(schema_id, pa.int64()), len(found))
+        values = (key_values(found), pa.array(found.sequences, pa.int64()), ids, is_there)
+        own = [Staged(*column, array) for column, array in zip(_OWN_BEFORE, values, strict=True)]
+        self._connection.stage(BEFORE, [*own, *taken])
+        self._schemas[schema_id] = [column for column, _ in taken_columns(columns, found.values.schema.names)]
 
     def compare(self) -> int:
         """The number of rows that differ."""
-        for statement in compare_statements(self._table, self._columns, self._form, self._connection.dialect):
+        for statement in compare_statements(self._audited):
             self._connection.run(statement)
-        return int(self._connection.run(f"SELECT COUNT(*) FROM {_DIFFERENT}")[0][0])
+        return int(self._connection.run(f"SELECT COUNT(*) FROM {DIFFERENT}")[0][0])
 
     def differences(self, most: int) -> list[Difference]:
         """The first rows that differ, by their keys."""
-        found = self._connection.run(f"SELECT * FROM {_DIFFERENT} ORDER BY {KEY} LIMIT {most}")
-        names = [*self._form.own_names[1:], *(column.name for column in self._columns)]
-        return [
-            Difference(str(key), kind, tuple(name for name, differs in zip(names, flags, strict=True) if differs))
-            for key, kind, *flags in found
-        ]
+        names = [*self._audited.compared, *(column.name for column in self._audited.columns)]
+        flags = ", ".join(f"d{number}" for number in range(len(names)))
+        found = self._connection.run(f"SELECT {KEY}, kind, {flags} FROM {DIFFERENT} ORDER BY {KEY} LIMIT {most}")
+        return [_difference(key, kind, names, shown) for key, kind, *shown in found]
+
+    def broken(self) -> list[Difference]:
+        """The changes whose `before` is not the version before them."""
+        found: list[Difference] = []
+        for schema_id, columns in self._schemas.items():
+            names = [_NO_ROW, *(column.name for column in columns)]
+            read = self._connection.run(broken_statement(schema_id, columns))
+            found += [_difference(key, "broken", names, shown) for key, *shown in read]
+        return found
 
     def repair(self) -> None:
         """Make the rows that differ those of the fold."""
-        names = ", ".join([*self._form.own_names, *(quoted(column.name) for column in self._columns)])
-        of_different = f"{KEY} IN (SELECT {KEY} FROM {_DIFFERENT})"
-        name = full_name(self._table)
-        self._connection.run(f"DELETE FROM {name} WHERE {of_different}")
-        if self._form.has_tombstones:
-            gone = full_name(tombstones(self._table))
-            self._connection.run(f"DELETE FROM {gone} WHERE {KEY} IN (SELECT {KEY} FROM {_FOLD}) AND {of_different}")
-        self._connection.run(f"INSERT INTO {name} ({names}) SELECT {names} FROM {_FOLD} WHERE {of_different}")
+        for statement in repair_statements(self._audited):
+            self._connection.run(statement)
+
+    def _audited_with(self, columns: Sequence[Column]) -> Audited:
+        connection, loader = self._connection, self._loader
+        is_indexed, forgets = connection.is_indexed, bool(loader.deleted_days)
+        return Audited(self._table, columns, self._form, connection.dialect, is_indexed, forgets)
 
 
-def compare_statements(table: TableName, columns: Sequence[Column], form: Form, dialect: Dialect) -> list[str]:
-    """Make the fold of what is staged, and the rows that differ from it: key, kind, and a flag for each column."""
-    values = "".join(f", {staged_value(column, dialect)} AS {quoted(column.name)}" for column in columns)
-    newest = f"ROW_NUMBER() OVER (PARTITION BY {KEY} ORDER BY {SEQUENCE} DESC) AS _place"
-    own, living = SEQUENCE, f" AND {OP} <> 'd'"
-    flags = [f"t.{SEQUENCE} <> f.{SEQUENCE}"]
-    if form.marks_deleted:
-        own, living = f"{SEQUENCE}, CASE WHEN {OP} = 'd' THEN {CHANGED_AT} END AS {DELETED_AT}", ""
-        flags.append(f"t.{DELETED_AT} IS DISTINCT FROM f.{DELETED_AT}")
-    for column in columns:
-        name = quoted(column.name) + ("::TEXT" if column.type == "JSON" else "")  # PostgreSQL does not compare JSON
-        flags.append(f"t.{name} IS DISTINCT FROM f.{name}")
-    both = f"t.{KEY} IS NOT NULL AND f.{KEY} IS NOT NULL"
-    shown = ", ".join(f"({both} AND {flag}) AS d{number}" for number, flag in enumerate(flags))
-    kind = f"CASE WHEN t.{KEY} IS NULL THEN 'missing' WHEN f.{KEY} IS NULL THEN 'surplus' ELSE 'different' END AS kind"
-    placed = f"SELECT s.*, {newest} FROM {STAGE} AS s"
-    return [
-        (
-            f"CREATE TEMPORARY TABLE {_FOLD} AS SELECT {KEY}, {own}{values} FROM ({placed}) AS s "
-            f"WHERE _place = 1{living}"
-        ),
-        (
-            f"CREATE TEMPORARY TABLE {_DIFFERENT} AS SELECT COALESCE(t.{KEY}, f.{KEY}) AS {KEY}, {kind}, {shown} "
-            f"FROM {full_name(table)} AS t FULL JOIN {_FOLD} AS f ON t.{KEY} = f.{KEY} "
-            f"WHERE t.{KEY} IS NULL OR f.{KEY} IS NULL OR {' OR '.join(flags)}"
-        ),
-    ]
+def _difference(key: object, kind: str, names: Sequence[str], flags: Sequence[object]) -> Difference:
+    return Difference(str(key), kind, tuple(name for name, differs in zip(names, flags, strict=True) if differs))

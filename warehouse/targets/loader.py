@@ -53,7 +53,7 @@ class Loader:
         self.connection = connection
         self.form = form
         self.state_schema = state_schema
-        self._deleted_days = deleted_days
+        self.deleted_days = deleted_days
         self._purged: dict[TableName, float] = {}
 
     def prepare(self) -> None:
@@ -105,8 +105,8 @@ class Loader:
         for statement in merge(load.table, columns, form, connection.dialect):
             connection.run(statement)
         connection.run(drop_stage())
-        if self._deleted_days and form.has_tombstones and self._is_purge_due(load.table):
-            connection.run(purge_tombstones(load.table, self._deleted_days))
+        if self.deleted_days and form.has_tombstones and self._is_purge_due(load.table):
+            connection.run(purge_tombstones(load.table, self.deleted_days))
         reach(WarehousePoint.ROWS_MERGED)
 
     def _is_purge_due(self, table: TableName) -> bool:

@@ -47,18 +47,24 @@ def own_columns(form: Form) -> tuple[tuple[str, str], ...]:
 def staged_columns(rows: Rows, columns: Sequence[Column], form: Form, dialect: Dialect) -> list[Staged]:
     """The columns of rows. Those of the table that the rows do not have are null."""
     own = [Staged(name, kind, _own_values(rows, name)) for name, kind in own_columns(form)]
-    return [*own, *_row_columns(rows, columns, dialect)]
+    return [*own, *row_columns(rows, columns, dialect)]
 
 
-def _row_columns(rows: Rows, columns: Sequence[Column], dialect: Dialect) -> Iterator[Staged]:
+def row_columns(rows: Rows, columns: Sequence[Column], dialect: Dialect) -> Iterator[Staged]:
+    """The columns of the table that rows have."""
     for column, field in taken_columns(columns, rows.values.schema.names):
         yield Staged(column.name, staged_type(column.type, dialect), rows.values.column(field))
+
+
+def key_values(rows: Rows) -> pa.Array:
+    """The `_key` of each row."""
+    return pa.array(rows.keys, pa.binary(KEY_BYTES))
 
 
 def _own_values(rows: Rows, name: str) -> pa.Array:
     match name:
         case "_key":
-            return pa.array(rows.keys, pa.binary(KEY_BYTES))
+            return key_values(rows)
         case "_sequence":
             return pa.array(rows.sequences, pa.int64())
         case "_op":

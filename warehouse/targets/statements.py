@@ -109,10 +109,12 @@ def migrate_table(table: TableName, steps: Migration) -> Iterator[str]:
         yield f"{alter} ADD COLUMN {quoted(column.name)} {column.type}"
 
 
-def create_stage(own: Iterable[tuple[str, str]], columns: Iterable[Column], dialect: Dialect) -> str:
+def create_stage(
+    own: Iterable[tuple[str, str]], columns: Iterable[Column], dialect: Dialect, table: str = STAGE
+) -> str:
     """own: the names and types of the warehouse's own columns."""
     staged = [(quoted(column.name), staged_type(column.type, dialect)) for column in columns]
-    return f"CREATE TEMPORARY TABLE {STAGE} ({', '.join(f'{name} {kind}' for name, kind in [*own, *staged])})"
+    return f"CREATE TEMPORARY TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in [*own, *staged])})"
 
 
 def merge(table: TableName, columns: Sequence[Column], form: Form, dialect: Dialect) -> list[str]:

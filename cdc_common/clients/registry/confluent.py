@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from cachetools import LRUCache
 
@@ -13,15 +13,32 @@ from cdc_common.clients.registry.transport import ANSWER_SECONDS, Transport
 from cdc_common.errors.codes import CdcError, Code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cdc_common.settings import RegistrySettings
 
 _Answer = TypeVar("_Answer", list[Any], dict[str, Any])
 _SUBJECT_NOT_FOUND = "40401"
+_GONE = (_SUBJECT_NOT_FOUND, "40402", "40404", "40406")
+_PAGE = 1_000
 _MOST_CACHED = 1_000
 _HEADERS = {
     "Accept": "application/vnd.schemaregistry.v1+json, application/json",
     "Content-Type": "application/vnd.schemaregistry.v1+json",
 }
+
+
+class RegisteredVersion(NamedTuple):
+    """A version of a subject."""
+
+    # The subject's name.
+    subject: str
+    # The number of the version.
+    version: int
+    # The schema's id.
+    schema_id: int
+    # The schema, as the registry answers it.
+    text: str
 
 
 class RegistryClient:
@@ -54,6 +71,10 @@ class RegistryClient:
         """The id of the schema, now a version of the subject; IncompatibleSchemaError."""
         return self._id("POST", ("subjects", subject, "versions"), _body(schema))
 
+    def register_text(self, subject: str, text: str) -> int:
+        """Register a schema that is JSON already."""
+        return self._id("POST", ("subjects", subject, "versions"), {"schema": text})
+
     def has(self, subject: str) -> bool:
         """Whether the subject has a schema."""
         return bool(self._versions(subject))
@@ -84,6 +105,30 @@ class RegistryClient:
         if not isinstance(found.get("id"), int):
             raise self._transport.not_understood("GET", path, "the answer has no id")
         return found["id"], json.loads(self._avro_text(found, path, subject))
+
+    def every_version(self, prefix: str) -> Iterator[RegisteredVersion]:
+        """Yield all versions of subjects whose names begin with `prefix`, with their schemas. A request for _PAGE."""
+        offset = 0
+        while True:
+            path = ("schemas",)
+            query = {"subjectPrefix": prefix, "offset": str(offset), "limit": str(_PAGE)}
+            found = self._ask(list, "GET", *path, **query)
+            try:
+                yield from (RegisteredVersion(v["subject"], v["version"], v["id"], v["schema"]) for v in found)
+            except (KeyError, TypeError) as error:
+                raise self._transport.not_understood("GET", path, "a version lacks a part") from error
+            if len(found) < _PAGE:
+                return
+            offset += len(found)
+
+    def delete_version(self, subject: str, version: int) -> None:
+        """Delete a version softly: its schema stays readable by its id. Nothing happens if it is gone."""
+        path = ("subjects", subject, "versions", str(version))
+        try:
+            self._transport.ask("DELETE", path)
+        except RegistryRequestError as error:
+            if error.word not in _GONE:
+                raise
 
     def get(self, schema_id: int) -> dict[str, Any]:
         """The schema with this id. Asked for once."""

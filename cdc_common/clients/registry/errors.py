@@ -6,6 +6,8 @@ from cdc_common.errors.codes import CdcError, Code
 
 NOT_FOUND = "not-found"
 """cassandra-schematizer's word for a thing that does not exist."""
+CONFLICT = "conflict"
+"""Its word for a request that something else stands against."""
 SCHEMA_NOT_FOUND = "40403"
 """Confluent's number for a schema that does not exist."""
 NOT_UNDERSTOOD = "not-understood"
@@ -44,6 +46,11 @@ class RegistryRequestError(CdcError):
     def is_not_found(self) -> bool:
         """Whether cassandra-schematizer says that what was asked for does not exist."""
         return self.word == NOT_FOUND
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether cassandra-schematizer says that something else stands against the request."""
+        return self.word == CONFLICT
 
     @property
     def lacks_schema(self) -> bool:

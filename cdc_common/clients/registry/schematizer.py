@@ -21,7 +21,10 @@ from cdc_common.clients.registry.views import (
     DataTarget,
     Element,
     FollowedTopics,
+    Lease,
     Lineage,
+    Managed,
+    ManagedSince,
     Namespace,
     Producer,
     Registration,
@@ -51,7 +54,8 @@ _TOPIC_SCHEMA, _ELEMENTS, _FOLLOWED = TypeAdapter(TopicSchema), TypeAdapter(list
 _REGISTRATION, _COMPATIBILITY = TypeAdapter(Registration), TypeAdapter(Compatibility)
 _PRODUCER, _CONSUMER, _TEXTS = TypeAdapter(Producer), TypeAdapter(Consumer), TypeAdapter(list[str])
 _DOCUMENTATION, _UNUSED = TypeAdapter(SourceDocumentation), TypeAdapter(list[Unused])
-_LINEAGE = TypeAdapter(Lineage)
+_PRODUCERS, _CONSUMERS = TypeAdapter(list[Producer]), TypeAdapter(list[Consumer])
+_LINEAGE, _LEASE, _MANAGED = TypeAdapter(Lineage), TypeAdapter(Lease), TypeAdapter(list[ManagedSince])
 _DATA_TARGET, _CONSUMER_GROUP = TypeAdapter(DataTarget), TypeAdapter(ConsumerGroup)
 _MOST_CACHED = 10_000
 _CACHE_SECONDS = 30.0
@@ -276,6 +280,23 @@ class SchematizerClient:
             _CONSUMER, "POST", ("consumers",), {**body, "expected_frequency_seconds": expected_frequency_seconds}
         )
 
+    def producers(self) -> list[Producer]:
+        """Return the registered producers of all topics."""
+        return self._get(_PRODUCERS, "producers")
+
+    def consumers(self) -> list[Consumer]:
+        """Return the registered consumers of all topics."""
+        return self._get(_CONSUMERS, "consumers")
+
+    def remove_producer(self, topic: str, service: str) -> None:
+        """Forget a service as producer of a topic. Idempotent."""
+        self._ask(_ANYTHING, "DELETE", ("producers",), {"topic": topic, "service": service}, None)
+
+    def remove_consumer(self, topic: str, service: str, group: str) -> None:
+        """Forget a service as consumer of a topic with a group. Idempotent."""
+        query = {"topic": topic, "service": service, "consumer_group": group}
+        self._ask(_ANYTHING, "DELETE", ("consumers",), query, None)
+
     def documentation(self, namespace: str, source: str) -> SourceDocumentation:
         return self._get(_DOCUMENTATION, "namespaces", namespace, "sources", source, "documentation")
 
@@ -291,6 +312,32 @@ class SchematizerClient:
         """Sets all of a source's documentation. Returns the paths that its newest schema does not have."""
         path = ("namespaces", namespace, "sources", source, "documentation")
         return self._send(_TEXTS, "PUT", path, said.model_dump(mode="json"))
+
+    def lease(self, deployment: str, holder: str, seconds: int, *, token: int | None = None) -> Lease:
+        """Take the right to apply the files of a deployment, or renew it with its token. RegistryRequestError with
+        `is_conflict` if another holder has it.
+        """
+        body = {"holder": holder, "seconds": seconds, "token": token}
+        return self._send(_LEASE, "PUT", ("deployments", deployment, "lease"), body)
+
+    def release(self, deployment: str, token: int) -> None:
+        """Give the right back."""
+        self._ask(_ANYTHING, "DELETE", ("deployments", deployment, "lease"), {"token": token}, None)
+
+    def managed(self, deployment: str, kind: str | None = None) -> list[ManagedSince]:
+        """Return what was made from the files of a deployment: of one kind, or all."""
+        return self._get(_MANAGED, "deployments", deployment, "managed", kind=kind)
+
+    def change_managed(
+        self, deployment: str, token: int, put: Iterable[Managed], remove: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """Note what was made or changed, and what is no longer managed: (kind, name)."""
+        body = {
+            "token": token,
+            "put": [thing.model_dump(mode="json") for thing in put],
+            "remove": [{"kind": kind, "name": name} for kind, name in remove],
+        }
+        self._send(_ANYTHING, "POST", ("deployments", deployment, "managed"), body)
 
     def plan(self, planner: str, table: str, schema_id: int, from_schema_id: int | None = None) -> list[str]:
         """Statements that make a warehouse's table, or lead it from one schema to another."""

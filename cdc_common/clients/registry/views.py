@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - pydantic reads annotations
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -465,6 +466,43 @@ class Found(CatalogueEntry):
 
     # A line of its text around the words.
     snippet: str
+
+
+class Lease(View):
+    """The right to apply the files of a deployment. `token`: what its holder sends with each write."""
+
+    # The name of the deployment.
+    deployment: str
+    # The name of the holder.
+    holder: str
+    # A number that rises with each holder.
+    token: int
+    # When it ends, unless it is renewed.
+    expires_at: datetime
+
+
+class Managed(View):
+    """A thing that was made from topic files, as they said it last."""
+
+    # The kind of thing.
+    kind: str
+    # Its name.
+    name: str
+    # Its properties, which are compared with the thing itself.
+    content: dict[str, Any]
+    # What people want to know: the path of the file, the owner, the typology, a link.
+    about: dict[str, Any] = {}
+
+
+class ManagedSince(Managed):
+    """A managed thing of a deployment, with who wrote it last."""
+
+    # The name of the deployment.
+    deployment: str
+    # The name of the one who wrote it.
+    changed_by: str
+    # When it was written.
+    changed_at: datetime
 
 
 class Coverage(View):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from functools import partial
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -16,12 +18,13 @@ from dev.local_stack.servers.stack import Stack
 from dev.local_stack.servers.stack_settings import settings_file
 
 LOOK_SECONDS = 1.0
+ARCHIVED = rf"cdc\.{shop.KEYSPACE}\..*"
 EXAMPLE = "INSERT INTO shop.orders (id, customer, status, total) VALUES (1, 'ada', 'new', 9.99)"
 
 
 @click.command()
 def main() -> None:
-    """Start a real Cassandra, Kafka, registry, publisher and Spark, and keep them until Ctrl-C."""
+    """Start a real Cassandra, Kafka, registry, publisher, Spark and archive, and keep them until Ctrl-C."""
     console = Console(soft_wrap=True, highlight=False)
     with reported_errors():
         try:
@@ -33,7 +36,8 @@ def main() -> None:
 
 def stay(console: Console) -> None:
     """Run the stack until Ctrl-C. CdcError when one of the programs ends."""
-    with Stack(static_rows="leave_out", report=lambda text: console.print(text, style="dim")) as stack:
+    report = partial(console.print, style="dim")
+    with Stack(static_rows="leave_out", archived=ARCHIVED, report=report) as stack:
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
             shop.create(client)
@@ -53,10 +57,33 @@ def stay(console: Console) -> None:
         console.print(f"\nThe tables, their topics and what each field means: {servers.registry}/watson/")
         console.print(f"\nTo begin with: {EXAMPLE};")
         console.print("A table of yours is picked up as it is made: CREATE TABLE ... WITH cdc = true;")
+        console.print(f"Tables of {shop.KEYSPACE} are archived. A query of their files follows with the first ones.")
         console.print("Ctrl-C stops everything.")
-        while True:
-            time.sleep(LOOK_SECONDS)
-            stack.check()
+        watch(console, stack)
+
+
+def watch(console: Console, stack: Stack) -> None:
+    """Show how to query each table that is archived. CdcError when one of the programs ends."""
+    lake = Path(str(stack.archive.settings["archive.location"]))
+    shown: set[Path] = set()
+    while True:
+        time.sleep(LOOK_SECONDS)
+        stack.check()
+        for table in sorted(archived_tables(lake) - shown):
+            console.print(f"\n{table.parent.name}.{table.name} has files. To query them:")
+            console.print(query_command(table), markup=False)
+            shown.add(table)
+
+
+def archived_tables(lake: Path) -> set[Path]:
+    """The folders of the tables that have a file."""
+    return {data.parent for data in lake.glob("*/*/data") if next(data.rglob("*.parquet"), None) is not None}
+
+
+def query_command(table: Path) -> str:
+    """A command that shows all changes of a table, by DuckDB."""
+    query = f"SELECT _op, after.* FROM '{table}/data/**/*.parquet' ORDER BY _ts_us"  # noqa: S608 - a path of our own
+    return f".local/venv/bin/python -c \"import duckdb; duckdb.sql('''{query}''').show()\""
 
 
 if __name__ == "__main__":

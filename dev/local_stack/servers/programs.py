@@ -199,6 +199,23 @@ def transformer(
     )
 
 
+def archive(folder: Path, settings: Mapping[str, Setting], *, report: Callable[[str], None] = print) -> Program:
+    """The Spark job that keeps topics as files, below `folder`."""
+    own: dict[str, Setting] = {
+        "archive.location": str(folder / "lake"),
+        "archive.spool_directory": folder / "spool",
+        "archive.operations_port": free_ports(1)[0],
+    }
+    return Program(
+        "archive",
+        ("-m", "archive", "run"),
+        folder=folder,
+        settings={**own, **settings},
+        environment=spark_environment(folder, report),
+        start_seconds=SPARK_START_SECONDS,
+    )
+
+
 def spark_environment(folder: Path, report: Callable[[str], None] = print) -> dict[str, str]:
     """Return what PySpark must find in the environment: Java, this Python, and where scratch files go."""
     return {

@@ -29,6 +29,8 @@ SYNC_PERIOD_MS = 100
 GIVE_UP_SECONDS = 10.0
 # Little data, two cores: fewer partitions mean fewer tasks for each batch.
 SETTINGS: Mapping[str, Setting] = {"kafka.raw_partitions": 2, "kafka.change_partitions": 2}
+# Small cuts, so that what is written can soon be queried; one process, because it has little to do.
+ARCHIVE_SETTINGS: Mapping[str, Setting] = {"archive.cut_seconds": 3, "archive.spark_master": "local[1]"}
 # Many servers share one machine: its load and its disk say nothing about the node.
 OF_A_SHARED_MACHINE: Mapping[str, Setting] = {
     "publisher.snapshot_busy_load_per_core": 0,
@@ -42,7 +44,8 @@ class Stack(Managed):
 
     Cassandra syncs its commit log every 100 ms, where a stock one does every 10 s. `settings` (`table.key`) are laid
     over the programs', which run from `release`. static_rows: of the materializer; included, tests see all that SELECT
-    shows. Raises CdcError; logs are kept when an exception ends it.
+    shows. archived: the topics that the archive keeps; without it, no archive runs. Raises CdcError; logs are kept when
+    an exception ends it.
     """
 
     def __init__(  # noqa: PLR0913 - settings by keyword
@@ -53,6 +56,7 @@ class Stack(Managed):
         options: CassandraOptions | None = None,
         settings: Mapping[str, Setting] | None = None,
         static_rows: StaticRows = "include",
+        archived: str = "",
         release: Release = CHECKOUT,
         report: Callable[[str], None] = print,
     ) -> None:
@@ -71,7 +75,9 @@ class Stack(Managed):
         self.schematizer.release = release
         self.publishers: list[Program] = []
         self.fillers: list[Program] = []
+        self._archived = archived
         self._materializer: Program | None = None
+        self._archive: Program | None = None
         self._threads: list[threading.Thread] = []
         self._has_kafka = threading.Event()
 
@@ -97,11 +103,17 @@ class Stack(Managed):
         assert self._materializer is not None
         return self._materializer
 
+    @property
+    def archive(self) -> Program:
+        assert self._archive is not None
+        return self._archive
+
     def start(self) -> Self:
         """Side by side, each as soon as what it needs is there."""
         started = time.monotonic()
         self._report(f"Starting Cassandra {self.cassandra.release}, Kafka, the registry and Spark")
-        self._side_by_side(self._start_kafka_side, self._start_cassandra_side)
+        archive = [self._start_archive] if self._archived else []
+        self._side_by_side(self._start_kafka_side, self._start_cassandra_side, *archive)
         write_servers(self.servers)
         write_settings(self._all_settings())
         self._report(f"All is up ({time.monotonic() - started:.0f} s)")
@@ -150,6 +162,14 @@ class Stack(Managed):
         for node in self.cassandra.cdc_nodes:
             self._start_beside(node)
 
+    def _start_archive(self) -> None:
+        self._has_kafka.wait()
+        own: dict[str, Setting] = {**ARCHIVE_SETTINGS, "archive.topics": self._archived}
+        self._archive = programs.archive(self._folder.path, {**own, **self._joined()}, report=self._report)
+        self._archive.release = self._release
+        self._archive.start()
+        self._report("The archive is up")
+
     def _start_beside(self, node: CassandraNode) -> None:
         """A publisher and a filler."""
         suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
@@ -168,15 +188,15 @@ class Stack(Managed):
 
     def _all_settings(self) -> dict[str, Setting]:
         """The settings of all programs. Those of publishers and fillers are the first one's."""
-        programs = (self.schematizer, self.materializer, *self.fillers[:1], *self.publishers[:1])
-        return {name: value for program in programs for name, value in program.settings.items()}
+        programs = (self.schematizer, self.materializer, self._archive, *self.fillers[:1], *self.publishers[:1])
+        return {name: value for program in programs if program for name, value in program.settings.items()}
 
     def _joined(self) -> dict[str, str]:
         return self.servers.settings()
 
     def programs(self) -> list[Program]:
         """Those that have been started."""
-        made = (self._materializer, *self.publishers, *self.fillers, self.schematizer)
+        made = (self._materializer, self._archive, *self.publishers, *self.fillers, self.schematizer)
         return [program for program in made if program is not None and program.process is not None]
 
     def _side_by_side(self, *steps: Callable[[], object]) -> None:

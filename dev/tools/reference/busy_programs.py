@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from archive.job.share_report import ShareReport
 from archive.job.status import ArchiveStatus
 from archive.registrar.registrar import Registrar
 from archive.registrar.thread import RegistrarThread
@@ -124,7 +125,8 @@ def _busy_archive() -> ArchiveStatus:
     lags = LagWatch(_no_kafka, stopped.all)
     lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
     status = ArchiveStatus("group", stopped, lags)
-    status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1, own=CutReport(1, 9, 9)), None)], None)
+    own = ShareReport(CutReport(1, 9, 9), 3, "here:7", 100_000_000)
+    status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1, own=own), None)], None)
     status.registrar = RegistrarThread(KafkaSettings(), ArchiveSettings())
     status.registrar.registrar = _Registrar()
     return status

@@ -1,5 +1,6 @@
 """`make verify WHAT=containers`: build each image, run it confined beside real servers, and stop it in time.
 
+Last, the driver of the image `spark` takes the place of the materializer's container, and goes on with its state.
 Where no Docker engine answers, Debian's is installed and started in .local/engine, which keeps what is built for the
 next run. Cassandra and Kafka run as child processes: the containers share cdc_raw and the host's network.
 """
@@ -36,14 +37,17 @@ from dev.verify.containers.shop import (
     TRANSFORMERS,
     insert,
     make_tables,
+    notes_of_changes,
     wait_for_change,
     wait_for_file,
     wait_for_row,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
+
+    from cassandra.cluster import Session
 
     from dev.local_stack.servers.programs import Setting
 
@@ -52,25 +56,45 @@ STOP_SECONDS = {"publisher": 10, "filler": 10, "schematizer": 10} | dict.fromkey
 """The grace of `docker stop`: its default, and what the pages say of Spark jobs."""
 ASK_REGISTRY = "import urllib.request as u; print(u.urlopen('http://schematizer:8081/subjects').read().decode())"
 MIB = 1 << 20
-FIRST, SECOND = "from a container", "while all were stopped"
+FIRST, SECOND, THIRD, FOURTH = "from a container", "while all were stopped", "from a driver", "while it was stopped"
+SPARK = "spark"
+MAIN_FILES = "/opt/cassandra-cdc"
+WORK = "/opt/spark/work-dir"  # a volume of its own in Kubernetes, too
+DRIVER = ("driver", "--master", "local[2]", "--conf", f"spark.driver.host={LOCALHOST}")
+DRIVER_SECONDS = 120  # the grace of the manifests
+DRIVER_STATUS = 143
+"""Java's own status after SIGTERM, also where the JVM's hook has waited for the driver to end its batch."""
+ENDS = "spark jvm is shutting down"  # what the driver logs then
 
 
 class Run:
     """The servers, and the containers beside them."""
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
+    def __init__(self, engine: Engine, folder: Path, jobs: Collection[str]) -> None:
         self._engine = engine
         self._folder = folder
+        self._jobs = jobs
+        self._registry = ""
         self.wrong: list[str] = []
 
     def build_all(self) -> None:
         """Build and look at each image."""
-        for target in (*TARGETS, "spark"):
+        for target in (*(name for name in TARGETS if name not in JOBS or name in self._jobs), SPARK):
             began = time.monotonic()
             build(self._engine, target)
             size = self._engine.size(image_of(target)) / MIB
             click.echo(f"{image_of(target)}: built in {time.monotonic() - began:.0f} s, {size:.0f} MiB")
             self.wrong += [f"{target}: {fault}" for fault in faults(self._engine, target)]
+
+    def check_main_files(self) -> None:
+        """Each main file of the image `spark` imports its job."""
+        files = self._engine.docker("run", "--rm", "--entrypoint", "ls", image_of(SPARK), MAIN_FILES).split()
+        for file in files:
+            command = ("--entrypoint", "python", image_of(SPARK), f"{MAIN_FILES}/{file}", "run", "--help")
+            done = self._engine.try_docker("run", "--rm", "--network", "none", *command)
+            if done.returncode or "Usage:" not in done.stdout:
+                self.wrong.append(f"{SPARK}: {file} does not start: {done.stderr[-SHOWN:]}")
+        click.echo(f"{SPARK}: main files that start: {', '.join(files)}")
 
     def check_bridge(self) -> None:
         """Another container reaches the registry by its name."""
@@ -131,29 +155,55 @@ class Run:
             for container in reversed(servers):
                 self._finish(container)
             insert(session, 2, SECOND)
-        for container in (*servers, containers["materializer"]):
-            container.remove()
-            _start(container)
-        wait_for_change(kafka, CHANGES, SECOND)
+            for container in (*servers, containers["materializer"]):
+                container.remove()
+                _start(container)
+            wait_for_change(kafka, CHANGES, SECOND)
+            self._finish(containers["materializer"])
+            self._drive(kafka, containers[SPARK], session)
+
+    def _drive(self, kafka: KafkaBroker, driver: Container, session: Session) -> None:
+        """The driver under spark-submit folds what comes, ends its batch at SIGTERM, and the next one goes on."""
+        _start(driver)
+        insert(session, 3, THIRD)
+        wait_for_change(kafka, CHANGES, THIRD)
+        self._stop_driver(driver)
+        insert(session, 4, FOURTH)
+        driver.remove()
+        _start(driver)
+        wait_for_change(kafka, CHANGES, FOURTH)
+        self._stop_driver(driver)
+        found = notes_of_changes(kafka, self._registry)
+        if sorted(found) != sorted((FIRST, SECOND, THIRD, FOURTH)):
+            self.wrong.append(f"{CHANGES} has the changes {found}")
+        click.echo(f"{CHANGES}: {len(found)} changes in all")
+
+    def _stop_driver(self, driver: Container) -> None:
+        seconds, status = driver.stop(DRIVER_SECONDS)
+        click.echo(f"{driver.target}: stopped in {seconds:.1f} s of {DRIVER_SECONDS}, exit status {status}")
+        if status != DRIVER_STATUS or ENDS not in driver.log():
+            self.wrong.append(f"{driver.target}: exit status {status}, with\n{driver.log()[-SHOWN:]}")
 
     def _outcomes(self, kafka: KafkaBroker) -> dict[str, Callable[[], None]]:
         """Return what is waited for after the start of each job that reads the materializer's topic."""
-        return {
+        outcomes = {
             "transformer": partial(wait_for_change, kafka, COPIES, FIRST),
             "archive": partial(wait_for_file, self._folder / "archive" / "lake"),
             "warehouse": partial(wait_for_row, self._folder / "warehouse" / "warehouse.duckdb", FIRST),
             "joinery": partial(wait_for_change, kafka, JOINED, FIRST),
         }
+        return {name: wait for name, wait in outcomes.items() if name in self._jobs}
 
     def _containers(self, kafka: KafkaBroker, cluster: CassandraCluster) -> dict[str, Container]:
         """The container of each target; none has started. The filler has its settings in a file."""
         [node], [port] = cluster.nodes, free_ports(1)
+        self._registry = f"http://{LOCALHOST}:{port}"
         joined: dict[str, Setting] = {
             "cassandra.contact_points": node.address,
             "cassandra.port": cluster.port,
             "kafka.bootstrap_servers": kafka.bootstrap_servers,
             "kafka.raw_partitions": 1,
-            "registry.url": f"http://{LOCALHOST}:{port}",
+            "registry.url": self._registry,
             "node.cdc_raw_directory": node.cdc_raw,
         }
         state = {target: self._state(target) for target in TARGETS}
@@ -195,6 +245,14 @@ class Run:
             )
             for target, settings in own.items()
         }
+        made[SPARK] = Container(
+            self._engine,
+            SPARK,
+            {**joined, **own["materializer"]},
+            folders=[state["materializer"]],
+            command=(*DRIVER, f"local://{MAIN_FILES}/submit.py", "run"),
+            options=(f"--env=SPARK_DRIVER_BIND_ADDRESS={LOCALHOST}", "--tmpfs", f"{WORK}:uid=999,gid=999"),
+        )
         made["filler"] = Container(
             self._engine,
             "filler",
@@ -229,15 +287,17 @@ def _start(container: Container) -> None:
 
 
 @click.command(help=__doc__)
-def main() -> None:
+@click.option("--jobs", default=" ".join(JOBS), help="The Spark jobs whose images are built and run.")
+def main(jobs: str) -> None:
     with reported_errors(), ExitStack() as stack:
         folder = ServerFolder("containers")
         stack.callback(folder.close)
         engine = stack.enter_context(Engine(local_folder() / "engine"))
         ensure_python(engine)
         ensure_spark(engine)
-        run = Run(engine, folder.path)
+        run = Run(engine, folder.path, {"materializer", *jobs.split()})
         run.build_all()
+        run.check_main_files()
         run.check_bridge()
         run.check_all()
         for wrong in run.wrong:

@@ -28,7 +28,8 @@ SHOWN = 3000  # characters of a log
 class Container:
     """A container of a target's image. The folders are mounted at their own paths.
 
-    settings: in its environment, or in /etc/cdc.toml where a folder for the file is given.
+    settings: in its environment, or in /etc/cdc.toml where a folder for the file is given. command: the arguments of
+    its entry point; the image's own by default. options: more of `docker run`.
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class Container:
         folders: Sequence[Path] = (),
         network: str = "host",
         file_folder: Path | None = None,
+        command: Sequence[str] = (),
+        options: Sequence[str] = (),
     ) -> None:
         self._engine = engine
         self.target = target
@@ -47,6 +50,8 @@ class Container:
         self._folders = folders
         self._network = network
         self._file_folder = file_folder
+        self._command = command
+        self._options = options
         self.id = ""
 
     def start(self) -> None:
@@ -57,8 +62,8 @@ class Container:
             if self._network != "host"
             else ("--network", "host")
         )
-        options = [*CONFINED, *network, *self._given(), *mounts]
-        self.id = self._engine.docker("run", "--detach", *options, image_of(self.target))
+        options = [*CONFINED, *network, *self._given(), *mounts, *self._options]
+        self.id = self._engine.docker("run", "--detach", *options, image_of(self.target), *self._command)
         wait_until(self._is_ready, f"{self.target} to log ready", READY_SECONDS)
 
     def _given(self) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 import duckdb
 
+from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.process.paths import project_root
 from dev.local_stack.process.processes import wait_until
 from tests.support.e2e.one_change import wait_for_text
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra.cluster import Session
-
-    from dev.local_stack.servers.kafka import KafkaBroker
 
 CHANGES, COPIES, JOINED = "cdc.shop.orders", "copies.shop.orders", "cdc.shop.orders_with_customers"
 JOINS = (project_root() / "deploy" / "compose" / "joins.toml").read_text()
@@ -34,6 +33,13 @@ columns = { note = "What was ordered." }
 """
 
 
+class Broker(Protocol):
+    """A broker, wherever it runs."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+
 def make_tables(session: Session) -> None:
     """Make shop.orders, and shop.customers with a row."""
     session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
@@ -47,10 +53,20 @@ def insert(session: Session, number: int, note: str) -> None:
     session.execute("INSERT INTO shop.orders (id, note) VALUES (%s, %s)", (number, note))
 
 
-def wait_for_change(kafka: KafkaBroker, topic: str, note: str) -> None:
+def wait_for_change(kafka: Broker, topic: str, note: str) -> None:
     """Wait until the topic has a change with the note, and say so."""
     wait_for_text(topic, {"bootstrap.servers": kafka.bootstrap_servers}, note, group=note.replace(" ", "-"))
     click.echo(f"{topic}: the change has come out")
+
+
+def notes_of_changes(kafka: Broker, registry: str) -> list[str]:
+    """The note of each change of shop.orders, as many times as it is there. Only committed changes count."""
+
+    def is_orders(keyspace: str, table: str) -> bool:
+        return (keyspace, table) == ("shop", "orders")
+
+    with ChangeReader(kafka.bootstrap_servers, registry, "cdc", is_orders) as reader:
+        return [change.value["after"]["note"] for change in reader.read_all() if change.value is not None]
 
 
 def wait_for_file(lake: Path) -> None:

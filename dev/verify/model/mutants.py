@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.records import RawPartition, RawRecord
-    from stream_runtime.records import Message, Rest
+    from stream_runtime.records import ChangeRun, Message, Rest
     from stream_runtime.state.reader import StateReader
 
 VARIABLE = "CDC_MUTANT"
@@ -189,7 +189,7 @@ class SkippingProcessor(RawProcessor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return self._whole.fold(state, [record for at, record in enumerate(records, 1) if at % 20])
 
-    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message | ChangeRun]:
         return self._whole.change_messages(result)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:

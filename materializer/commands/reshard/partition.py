@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.partition_task import TaskSettings
     from stream_runtime.exactly_once.position import Position
     from stream_runtime.exactly_once.resources import Resources
-    from stream_runtime.records import Message
+    from stream_runtime.records import ChangeRun, Message
 
 
 class RawMessageAt(NamedTuple):
@@ -83,7 +83,7 @@ class ReshardedPartition:
 
     def _messages(
         self, result: ChunkResult, found: Sequence[RawMessageAt], processor: RawProcessor
-    ) -> Iterator[Message]:
+    ) -> Iterator[Message | ChangeRun]:
         """Return the messages of a chunk as RawProcessor.messages does. Each dead letter names the raw partition that
         its message came from, which may be another one.
         """

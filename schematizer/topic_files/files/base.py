@@ -14,4 +14,6 @@ class FileModel(BaseModel):
 
 
 Text = Annotated[str, Field(min_length=1)]
+Word = Annotated[str, Field(pattern=r"^\S+$")]
+"""A text without white space."""
 Count = Annotated[int, Field(ge=1)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from schematizer.topic_files.files.base import Count, FileModel, Text
+from schematizer.topic_files.files.base import Count, FileModel, Text, Word
 
 LEVEL = r"^[a-z][a-z0-9_]*$"
 Cleanup = Literal["delete", "compact", "compact,delete"]
@@ -134,7 +134,7 @@ class CatalogueFile(FileModel):
     typologies: dict[Text, Typology] = Field(min_length=1, description="Kinds of topics, by name.")
     throughput: dict[Text, Throughput] = Field(default={}, description="Classes of throughput, by name.")
     owners: dict[Text, Owner] = Field(default={}, description="Teams, by name.")
-    services: dict[Text, Service] = Field(default={}, description="Producers and consumers, by name.")
+    services: dict[Word, Service] = Field(default={}, description="Producers and consumers, by name.")
     archive: Program | None = Field(default=None, description="The program that archives topics.")
     warehouses: dict[Text, Warehouse] = Field(default={}, description="Warehouses, by name.")
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cdc_common.errors.codes import CdcError, Code
-from tests.support.warehouse.audit_checks import check_audit
+from tests.support.warehouse.audit_checks import check_audit, check_before
 from tests.support.warehouse.load_checks import STEPS, check_equal, play
 from tests.support.warehouse.reload_checks import check_reload
 from tests.support.warehouse.scene import Shop, Warehouse
@@ -165,8 +165,17 @@ def test_a_table_is_swapped_with_its_rights(postgresql_url: str) -> None:
     warehouse.close()
 
 
-def test_planted_differences_are_found_and_repaired(postgresql_url: str) -> None:
+@pytest.mark.parametrize("form", [CURRENT, CHANGES, HISTORY], ids=lambda form: form.name)
+def test_planted_differences_are_found_while_loads_go_on(postgresql_url: str, form: Form) -> None:
     shop = Shop()
-    warehouse = Warehouse(shop.topic, lambda: connect(postgresql_url))
-    check_audit(shop, warehouse)
+    warehouse = Warehouse(shop.topic, lambda: connect(postgresql_url), form)
+    check_audit(shop, warehouse, loads_beside=True)
+    warehouse.close()
+
+
+@pytest.mark.parametrize("form", [CHANGES, HISTORY], ids=lambda form: form.name)
+def test_a_change_that_does_not_follow_is_found(postgresql_url: str, form: Form) -> None:
+    shop = Shop()
+    warehouse = Warehouse(shop.topic, lambda: connect(postgresql_url), form)
+    check_before(shop, warehouse)
     warehouse.close()

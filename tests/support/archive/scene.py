@@ -118,6 +118,14 @@ class Topic:
         self.firsts[partition] = offset
         self.messages[partition] = [message for message in self.messages[partition] if message[2] >= offset]
 
+    def compact(self) -> None:
+        """Keep the newest message of each key, and none of a key that has ended."""
+        for partition, messages in enumerate(self.messages):
+            newest = {key: offset for key, _, offset, _ in messages}
+            self.messages[partition] = [
+                message for message in messages if newest[message[0]] == message[2] and message[1] is not None
+            ]
+
     def read(self, at: SourcePartition, first: int, most: int) -> tuple[SourceBatch | None, int]:
         """The next messages, and the offset after them."""
         found = [message for message in self.messages[at.partition] if message[2] >= first][:most]

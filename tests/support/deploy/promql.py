@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+import statistics
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from promql_parser import (
@@ -41,7 +42,13 @@ ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "*": operator.mul,
     "/": _divided,
 }
-AGGREGATES: dict[str, Callable[[list[float]], float]] = {"sum": math.fsum, "max": max, "min": min, "count": len}
+AGGREGATES: dict[str, Callable[[list[float]], float]] = {
+    "sum": math.fsum,
+    "max": max,
+    "min": min,
+    "avg": statistics.fmean,
+    "count": len,
+}
 MATCHERS: dict[str, Callable[[str, str], bool]] = {
     "MatchOp.Equal": lambda wanted, value: wanted == value,
     "MatchOp.NotEqual": lambda wanted, value: wanted != value,

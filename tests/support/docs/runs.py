@@ -31,6 +31,7 @@ _DEAD_LETTERS = "tests/servers/materializer/output/test_dead_letters.py"
 _QUARANTINE = "tests/servers/publisher/test_quarantine.py"
 _REGISTRY = "tests/unit/schematizer/commands/test_commands.py"
 _TOPIC_FILES = "tests/unit/schematizer/topic_files/test_files.py"
+_TOPIC_SERVERS = "tests/servers/schematizer/test_topics_on_kafka.py"
 _KEYS = "tests/unit/schematizer/security/test_secured_process.py"
 _ARCHIVE = "tests/servers/archive/test_program.py"
 _JOINERY = "tests/unit/joinery/commands/test_commands.py"
@@ -224,6 +225,9 @@ OWN: dict[str, Work] = {
     "cassandra-schematizer topics json-schemas": Work(
         "schematizer.commands.topics:json_schemas", _TOPIC_FILES, ('"json-schemas"',)
     ),
+    "cassandra-schematizer topics plan": Work("schematizer.commands.topic_plans:plan", _TOPIC_SERVERS, ('"plan"',)),
+    "cassandra-schematizer topics apply": Work("schematizer.commands.topic_plans:apply", _TOPIC_SERVERS, ('"apply"',)),
+    "cassandra-schematizer topics drift": Work("schematizer.commands.topic_plans:drift", _TOPIC_SERVERS, ('"drift"',)),
     "cassandra-schematizer topics check": Work(
         "schematizer.commands.topics:check",
         "tests/unit/schematizer/topic_files/test_check.py",
@@ -261,7 +265,7 @@ INSPECTORS: dict[str, Run] = {
 
 MAKE: dict[str, Run | str] = {
     "demo": Run("tests/e2e/test_interrupt.py", ('"dev.local_stack.demo.demo"',)),
-    "stack": "the demo's servers and programs (dev.local_stack.demo), until Ctrl-C",
+    "stack": Run("tests/e2e/test_stack_command.py", ('"dev.local_stack.demo.stack_command"',)),
     "follow": Run("tests/e2e/test_clients.py", ("follow",)),
     "cqlsh": Run("tests/e2e/test_clients.py", ("clients.cqlsh",)),
     "preflight": Run("tests/unit/dev/local_stack/test_programs.py", ("test_the_preflight_finds_what_it_needs",)),

@@ -22,6 +22,7 @@ from materializer.worker.batch_plan import BatchPlan
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
+from tests.support.stream_runtime.sent import messages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +89,7 @@ class FoldedTopic:
             result = processor.fold(state, records)
             state.apply(result.writes)
             records = records[len(records) - result.left :]
-            for message in processor.change_messages(result):
+            for message in messages_of(processor.change_messages(result)):
                 if message.value is not None:
                     yield self._change(message)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.records import RawPartition, RawRecord
-    from stream_runtime.records import Message, Rest
+    from stream_runtime.records import ChangeRun, Message, Rest
     from stream_runtime.state.reader import StateReader
 
 TABLE, FILE, MUTANT = "CDC_FAILING_TABLE", "CDC_FAILING_FILE", "CDC_MUTANT"
@@ -67,7 +67,7 @@ class FailingProcessor(RawProcessor):
             raise KeyError(SECRET)
         return self._whole.fold(state, records)
 
-    def change_messages(self, result: ChunkResult) -> Iterator[Message]:
+    def change_messages(self, result: ChunkResult) -> Iterator[Message | ChangeRun]:
         return self._whole.change_messages(result)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
     from stream_runtime.exactly_once.commits import StoredOffset
+    from stream_runtime.records import ChangeRun
 
 
 class FencedError(Exception):
@@ -100,6 +101,10 @@ class MemoryProducer:
     def send(self, message: Message) -> None:
         assert self._open is not None
         self._open.messages.append(message)
+
+    def send_changes(self, run: ChangeRun) -> None:
+        for message in run.messages():
+            self.send(message)
 
     def send_positions(self, positions: Mapping[RawPartition, Position]) -> None:
         assert self._open is not None

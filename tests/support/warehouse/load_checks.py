@@ -16,8 +16,10 @@ from warehouse.targets.connection import LoadTakenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from random import Random
 
 Step = tuple[str, Any]
+_STEPS_OF_A_SEED = 25
 _KEYS = st.integers(0, 5)
 _IDS = st.sampled_from([schema_id for schema_id in SCHEMAS if schema_id >= 10])
 _TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
@@ -39,6 +41,25 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("fail"), st.tuples(st.sampled_from(WarehousePoint), st.integers(1, 3), st.integers(1, 9))),
     st.tuples(st.just("race"), st.integers(1, 9)),
 )
+
+
+def random_steps(random: Random) -> list[Step]:
+    """Changes, loads, failures, and loads beside each other."""
+    steps: list[Step] = []
+    for number in range(_STEPS_OF_A_SEED):
+        key, most = random.randrange(4), random.randrange(1, 9)
+        match random.randrange(9):
+            case 0 | 1 | 2 | 3:
+                steps.append(("put", (key, random.choice((10, 11)), f"Ada {number}", number, None)))
+            case 4:
+                steps.append(("delete", (key, 11)))
+            case 5 | 6:
+                steps.append(("load", most))
+            case 7:
+                steps.append(("fail", (random.choice(list(WarehousePoint)), 1, most)))
+            case _:
+                steps.append(("race", most))
+    return steps
 
 
 def play(shop: Shop, warehouse: Warehouse, steps: list[Step]) -> None:

@@ -80,6 +80,13 @@ class Shop:
     def delete(self, key: int, schema_id: int) -> None:
         self._send(key, schema_id, None)
 
+    def put_after(self, before: Row | None, key: int, schema_id: int, **row: Any) -> None:  # noqa: ANN401 - values
+        """As `put`. The change says that the row was another one before."""
+        del self._rows[key]
+        if before is not None:
+            self._rows[key] = {"id": key, **before}
+        self._send(key, schema_id, {"id": key, **row})
+
     def _send(self, key: int, schema_id: int, row: Row | None) -> None:
         partition = key % self.topic.shape.partitions
         self._sequences[key] = sequence = self._sequences.get(key, 0) + 1 + key

@@ -18,7 +18,7 @@ PACKAGE = Path(cdc_native.__file__).parent
 BELOW = {
     "formats": set(),
     "avro": {"formats"},
-    "kafka": {"formats", "avro"},
+    "kafka": {"formats", "avro", "fold"},
     "fold": {"formats"},
     "joins": {"formats", "avro"},
 }

@@ -282,12 +282,28 @@ class TestTransactions:
         producer.send(topic, 0, b"a", b"1")
         producer.send(topic, 0, None, None)
         producer.send(topic, 0, b"", b"")
-        producer.send_offsets([(topic, 2, 7, "mark")], consumer.group_metadata(), SECONDS)
+        producer.send_offsets([(topic, 2, 7, "mark")], f"{topic}.group", SECONDS)
         assert consumer.committed([(topic, 0)], SECONDS) == [(-1001, None)]
         producer.commit(SECONDS)
         assert consumer.committed([(topic, 2), (topic, 0)], SECONDS) == [(7, "mark"), (-1001, None)]
         assert [row[:3] for row in judged(servers, topic)[0]] == [(b"a", b"1", 0), (None, None, 1), (b"", b"", 2)]
         assert consumer.bounds(topic, 0, SECONDS) == (0, 4)
+
+    def test_headers_come_as_they_were_sent(self, servers: dict[str, object], topic: str) -> None:
+        producer = open_producer(servers, topic)
+        producer.begin()
+        headers = [("a", b"1"), ("a", b""), ("ä", bytes(range(256)))]
+        producer.send(topic, 1, b"key", b"value", headers)
+        producer.send(topic, 1, None, None, headers[:1])
+        producer.commit(SECONDS)
+        judge = Judge({**properties(servers, f"{topic}.judge"), "enable.partition.eof": False})
+        judge.assign([TopicPartition(topic, 1, 0)])
+        found = judge.consume(2, SECONDS)
+        judge.close()
+        assert [(message.key(), message.value(), message.headers()) for message in found] == [
+            (b"key", b"value", headers),
+            (None, None, headers[:1]),
+        ]
 
     @pytest.mark.parametrize("size", [0, 1, 24, 40, 300])  # 24 and 40: the C library has no room after their text
     def test_metadata_is_what_confluents_client_reads_and_writes(
@@ -296,7 +312,7 @@ class TestTransactions:
         text, group = "m" * size, f"{topic}.group"
         producer = open_producer(servers, topic)
         producer.begin()
-        producer.send_offsets([(topic, 0, 7, text)], consumer.group_metadata(), SECONDS)
+        producer.send_offsets([(topic, 0, 7, text)], f"{topic}.group", SECONDS)
         producer.commit(SECONDS)
         judge = Judge({**servers, "group.id": group, "enable.auto.commit": False})
         (found,) = judge.committed([TopicPartition(topic, 0)], SECONDS)
@@ -312,7 +328,7 @@ class TestTransactions:
         producer = open_producer(servers, topic)
         producer.begin()
         producer.send(topic, 0, b"a", b"1")
-        producer.send_offsets([(topic, 2, 7, "")], consumer.group_metadata(), SECONDS)
+        producer.send_offsets([(topic, 2, 7, "")], f"{topic}.group", SECONDS)
         producer.abort(SECONDS)
         assert consumer.committed([(topic, 2)], SECONDS) == [(-1001, None)]
         assert judged(servers, topic)[0] == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.faults import table_refused
+from archive.job.share_report import ShareReport
 from archive.job.status import ArchiveStatus, text
 from archive.registrar.registrar import Registrar
 from archive.registrar.thread import RegistrarThread
@@ -40,7 +41,9 @@ def status(tmp_path: Path) -> ArchiveStatus:
     made.registrar.registrar = Registrar("lake", {}, LocalStore(str(tmp_path)), "events")
     share = Share.of(SourcePartition(TOPIC, 0))
     for _ in range(2):
-        made.count_batch([TaskResult(share, NOTHING_DONE._replace(own=CUT), None)])
+        made.count_batch(
+            [TaskResult(share, NOTHING_DONE._replace(seconds=1.5, own=ShareReport(CUT, 3, "host:7", 2_000)), None)]
+        )
     return made
 
 
@@ -59,6 +62,17 @@ def test_each_topic_has_its_counts(status: ArchiveStatus) -> None:
     assert found["cdc_archive_refused_messages_total"] == 4
     assert found["cdc_archive_lost_messages_total"] == 2
     assert found["cdc_archive_new_schema_versions_total"] == 2
+
+
+def test_workers_and_open_buckets(status: ArchiveStatus) -> None:
+    other = Share.of(SourcePartition(TOPIC, 8))
+    status.count_batch([TaskResult(other, NOTHING_DONE._replace(own=ShareReport(open_files=4)), None)])
+    found = samples(status)
+    assert found["cdc_archive_open_buckets"] == 3 + 4
+    assert found["cdc_archive_worker_memory_bytes"] == 2_000
+    assert found["cdc_archive_worker_work_seconds_total"] == 3.0
+    status.set_shares([other])
+    assert samples(status)["cdc_archive_open_buckets"] == 4
 
 
 def test_a_table_that_fails_is_named(status: ArchiveStatus) -> None:

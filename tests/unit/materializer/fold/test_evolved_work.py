@@ -27,6 +27,7 @@ from tests.support.materializer.altered_table import HEARTBEAT, heartbeats_named
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import TABLE
+from tests.support.stream_runtime.sent import messages_of
 
 if TYPE_CHECKING:
     from cassandra_storage.formats.schema.tables import TableMetadata
@@ -67,7 +68,7 @@ class Job:
         processor = plan.processor(RAW)
         result = processor.fold(self._state, heartbeats_named(records, table_catalog(schemas)))
         self._state.apply(result.writes)
-        messages = list(processor.messages(PARTITION, result))
+        messages = messages_of(processor.messages(PARTITION, result))
         self.report = processor.add_to(NOTHING_DONE, 0, len(records), result)
         return [
             self._published(message.topic, message.key, message.value)

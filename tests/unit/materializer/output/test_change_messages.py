@@ -13,6 +13,7 @@ from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages
 from stream_runtime.records import Message
+from tests.support.stream_runtime.sent import messages_of
 
 CHANGE = RowChange(b"p", (), "d", {}, None, 1, Source(0, bytes(16), "CommitLog-7-1.log", 5))
 
@@ -32,7 +33,7 @@ def test_a_change_whose_key_has_no_form_is_left_out_and_said() -> None:
     large = LargeMessages("stop", 1000, DeadLetterWriter(KafkaSettings(), "cdc.raw.shop.orders"))
     writer = ChangeWriter({b"": Target("t", 1, FakeEncoder())}, tombstones=True, large=large)
     with capture_logs() as logs:
-        messages = list(writer.messages([CHANGE, CHANGE._replace(partition_key=b"odd"), CHANGE]))
+        messages = messages_of(writer.messages([CHANGE, CHANGE._replace(partition_key=b"odd"), CHANGE]))
     assert [(message.key, message.value) for message in messages] == [(b"key", b"value"), (b"key", None)] * 2
     (line,) = logs
     assert (line["code"], line["file"], line["position"]) == ("CDC-067", "CommitLog-7-1.log", 5)

@@ -53,6 +53,9 @@ REST_WRITES_ALL = {
     "PUT /tags/{about}/{about_id}/{name}",
     "DELETE /tags/{about}/{about_id}/{name}",
     "PUT /refreshes/{refresh_id}",
+    "PUT /deployments/{deployment}/lease",
+    "DELETE /deployments/{deployment}/lease",
+    "POST /deployments/{deployment}/managed",
 }
 NARROWED = {
     "GET /me",
@@ -222,6 +225,8 @@ def test_what_belongs_to_no_namespace_needs_a_writer_of_all(secured: Secured, ro
         "/notes": {"about": "source", "about_id": 1, "text": "x"},
         "/notes/{note_id}": {"text": "x"},
         "/refreshes/{refresh_id}": {"status": "done", "rows_sent": 1},
+        "/deployments/{deployment}/lease": {"holder": "a", "seconds": 1},
+        "/deployments/{deployment}/managed": {"token": 1},
     }
     body = None if method == "DELETE" else bodies.get(path)
     for grants, is_allowed in (("reader:*", False), ("writer:cdc.shop", False), ("writer:*", True)):

@@ -10,6 +10,7 @@ import pytest
 
 from cdc_common.clients.registry.errors import RegistryRequestError
 from cdc_common.clients.registry.schematizer import SchematizerClient
+from cdc_common.clients.registry.views import Managed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -288,3 +289,28 @@ def test_a_service_that_is_away_for_a_moment(registry: Registry, monkeypatch: py
         monkeypatch.setattr(client._transport._client, "request", request)
         assert isinstance(client.namespaces(), list)
         assert failures == []
+
+
+def test_deployments_over_rest(client: SchematizerClient) -> None:
+    lease = client.lease("rest-test", "one", 60)
+    with pytest.raises(RegistryRequestError) as refused:
+        client.lease("rest-test", "two", 60)
+    assert refused.value.is_conflict
+    client.change_managed("rest-test", lease.token, [Managed(kind="topic", name="a", content={"partitions": 1})])
+    assert [(one.name, one.content) for one in client.managed("rest-test", "topic")] == [("a", {"partitions": 1})]
+    client.change_managed("rest-test", lease.token, [], [("topic", "a")])
+    assert client.managed("rest-test") == []
+    client.release("rest-test", lease.token)
+    assert client.lease("rest-test", "two", 60, token=None).token == lease.token + 1
+
+
+def test_a_producer_and_a_consumer_are_removed(client: SchematizerClient, namespace: str) -> None:
+    made = client.register(namespace, "avro", record())
+    client.register_producer("team", "web", made.topic, made.schema_id, 60)
+    for group in ("a", "b"):
+        client.register_consumer("team", "billing", made.topic, group, 60)
+    client.remove_producer(made.topic, "web")
+    client.remove_producer(made.topic, "web")
+    client.remove_consumer(made.topic, "billing", "a")
+    assert [one.service for one in client.producers() if one.topic == made.topic] == []
+    assert [one.consumer_group for one in client.consumers() if one.topic == made.topic] == ["b"]

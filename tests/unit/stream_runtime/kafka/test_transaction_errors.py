@@ -14,6 +14,7 @@ from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.exactly_once.position import Position
 from stream_runtime.kafka import FencingProducer
+from stream_runtime.kafka.producer import IS_NATIVE, PRODUCER_DEFAULTS
 from stream_runtime.kafka.source_reader import SourceReader
 from stream_runtime.records import Message
 from tests.support.mock_brokers import (
@@ -50,7 +51,8 @@ def producer(broker: MockBroker, request: pytest.FixtureRequest) -> Iterator[Fen
         consumer = SourceReader(settings, "g").consumer
     else:
         consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "g"})
-    producer = FencingProducer(settings, "g", str(RAW), consumer)
+    own = PRODUCER_DEFAULTS._replace(is_native=request.param and IS_NATIVE)
+    producer = FencingProducer(settings, "g", str(RAW), consumer, own)
     producer.begin()
     yield producer
     producer.abandon()

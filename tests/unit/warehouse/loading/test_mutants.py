@@ -11,9 +11,8 @@ import duckdb
 import pytest
 
 from cdc_common.errors.codes import CdcError
-from tests.support.warehouse.load_checks import play
+from tests.support.warehouse.load_checks import play, random_steps
 from tests.support.warehouse.scene import Shop, Warehouse
-from warehouse.fault_points import WarehousePoint
 from warehouse.loading import table_task
 from warehouse.loading.rows import newest
 from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, Form
@@ -25,31 +24,10 @@ from warehouse.targets.statements import claim_state, merge
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.warehouse.load_checks import Step
     from warehouse.records import Load, Rows
 
 SEEDS = range(20)
-STEPS = 25
 _claim, _load = Loader._claim, Loader.load
-
-
-def random_steps(random: Random) -> list[Step]:
-    """Changes, loads, failures, and loads beside each other."""
-    steps: list[Step] = []
-    for number in range(STEPS):
-        key, most = random.randrange(4), random.randrange(1, 9)
-        match random.randrange(9):
-            case 0 | 1 | 2 | 3:
-                steps.append(("put", (key, random.choice((10, 11)), f"Ada {number}", number, None)))
-            case 4:
-                steps.append(("delete", (key, 11)))
-            case 5 | 6:
-                steps.append(("load", most))
-            case 7:
-                steps.append(("fail", (random.choice(list(WarehousePoint)), 1, most)))
-            case _:
-                steps.append(("race", most))
-    return steps
 
 
 def play_seed(folder: Path, form: Form, seed: int) -> None:

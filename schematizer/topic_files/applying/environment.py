@@ -1,0 +1,83 @@
+"""Opens the servers of an environment, and makes its plan."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+from cdc_common.errors.codes import CdcError, Code
+from cdc_common.settings.load import load_settings
+from schematizer.settings import Settings
+from schematizer.topic_files.applying.kafka import admin_client, found_rights, read_rights, read_topics
+from schematizer.topic_files.applying.quotas import Quotas
+from schematizer.topic_files.applying.registry import Registry, topics_of
+from schematizer.topic_files.planning.differences import make_plan
+from schematizer.topic_files.planning.order import missing_earlier
+from schematizer.topic_files.planning.wanted import wishes
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from schematizer.topic_files.files.reading import Repository
+    from schematizer.topic_files.planning.differences import Earlier, Plan
+
+_SECRETS = ("kafka", "registry")
+
+
+class Environment:
+    """The servers of one environment. A context manager."""
+
+    def __init__(self, repository: Repository, name: str, settings: Settings) -> None:
+        """`settings`: those of the command, which count if the environment has no settings file. CdcError TOPIC_FILES
+        for a name that the catalogue does not have.
+        """
+        known = repository.catalogue.environments
+        if name not in known:
+            problem = f"{repository.catalogue_path} has no environment {name}."
+            raise CdcError(Code.TOPIC_FILES, problem, f"Choose one of {', '.join(known)}.")
+        self.name = name
+        self._repository = repository
+        self._command_settings = settings
+        self._stack = ExitStack()
+        own = self._settings(name)
+        self._registry_settings = own.registry
+        self.registry = self._stack.enter_context(Registry(own.registry, repository.catalogue.pii_prefix))
+        self.quotas = self._stack.enter_context(Quotas(own.kafka))
+        self.admin = admin_client(own.kafka)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def plan(self) -> Plan:
+        """Compare the files with the servers."""
+        wished = wishes(self._repository, self.name)
+        kept = self.registry.kept(self.name)
+        topics = sorted(topics_of(wished.own) | topics_of(kept))
+        found = {
+            **read_topics(self.admin, topics),
+            **self.registry.read(topics),
+            **self.quotas.read(),
+            **found_rights(read_rights(self.admin)),
+        }
+        return make_plan(self.name, wished, found, kept, self._earlier())
+
+    def _earlier(self) -> Earlier | None:
+        before = self._repository.catalogue.environments[self.name].after
+        if before is None:
+            return None
+        settings = self._settings(before).registry
+        if settings == self._registry_settings:
+            return missing_earlier(self._repository, self.name, self.registry.kept(before))
+        with Registry(settings, self._repository.catalogue.pii_prefix) as registry:
+            return missing_earlier(self._repository, self.name, registry.kept(before))
+
+    def _settings(self, environment: str) -> Settings:
+        file = self._repository.catalogue.environments[environment].settings
+        if file is None:
+            return self._command_settings
+        return load_settings(self._repository.root / file, {}, secrets_of=_SECRETS).of(Settings)
