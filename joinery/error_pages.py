@@ -45,6 +45,16 @@ EXPLANATIONS: dict[Code, Explanation] = {
         cause="""Another join has the same target, the group or the join was renamed, or the group has expired.""",
         fix="""Give each join its own target. After a new name, use a new target too, or delete the old topic.""",
     ),
+    Code.JOIN_HISTORY: Explanation(
+        "History of a join lost",
+        meaning="""An input changes a row that the join should know and does not. Kafka has compacted or deleted a
+        message of that row before the join has read it, so a joined row may be wrong. That partition stops there;
+        others continue.""",
+        cause="""The job was away, or late, for longer than Kafka keeps replaced messages (`min.compaction.lag.ms`,
+        `retention.ms`). Or the input's chain of changes is broken: `before` is not the row of the change before.""",
+        fix="""Give the join another name and another target: it reads its inputs from the beginning then. Raise
+        `min.compaction.lag.ms` of the inputs' topics.""",
+    ),
     Code.JOIN_CASE: Explanation(
         "Case of a join failed",
         meaning="""`cassandra-joinery try` ran a case. The case does not fit its join, one of its changes cannot be
@@ -71,6 +81,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.JOIN_MESSAGE: (Scope.RAW_PARTITION,),
     Code.JOIN_REPEATED: (Scope.RAW_PARTITION,),
     Code.JOIN_CASE: (Scope.COMMAND,),
+    Code.JOIN_HISTORY: (Scope.RAW_PARTITION,),
     Code.TRANSACTION_EXPIRED: (Scope.RAW_PARTITION,),
     Code.UNEXPECTED: (Scope.RAW_PARTITION, Scope.TABLE),
     Code.RAW_PARTITION_STOPPED: (Scope.RAW_PARTITION,),

@@ -52,6 +52,16 @@ def message_refused(join: str, partition: SourcePartition, offset: int, reason: 
     )
 
 
+def history_lost(join: str, partition: SourcePartition, offset: int, reason: str) -> CdcError:
+    """Return CdcError(JOIN_HISTORY) for a change of a row that the join does not know."""
+    return CdcError(
+        Code.JOIN_HISTORY,
+        f'join "{join}" cannot take the message at offset {offset} of {partition}: {reason}.',
+        "Give the join another name and another target, so that it reads its inputs from the beginning. Let "
+        "min.compaction.lag.ms and the retention of the inputs' topics be longer than the job may be away.",
+    )
+
+
 def written_already(group: str, partition: SourcePartition, target: str) -> CdcError:
     """Return CdcError(JOIN_REPEATED) for a target with messages that the group has not sent."""
     return CdcError(

@@ -103,6 +103,7 @@ class Code(Enum):
     JOIN_MESSAGE = (122, 4)
     JOIN_REPEATED = (123, 4)
     JOIN_CASE = (146, 1)
+    JOIN_HISTORY = (147, 4)
     WAREHOUSE_MESSAGE = (130, 4)
     WAREHOUSE_VALUE = (131, 4)
     WAREHOUSE_SCHEMA = (132, 4)

@@ -86,7 +86,7 @@ cdef class ChunkJoin:
         return self._output.changes
 
     def keys(self) -> list:
-        """The keys of the state that the messages read. The first one is that of the continuation."""
+        """The keys of the state that the messages read. The first ones are those of the continuation and the phase."""
         return self._state.keys()
 
     def load(self, list values not None):
@@ -175,12 +175,17 @@ cdef class ChunkJoin:
             self._late += 1
             self._move_frontier(routed)
             return JOINED
-        if not row.is_there and routed.kind != PUT and not routed.may_miss:
-            return NOT_MINE  # history is lost
+        if not row.is_there and routed.kind != PUT:
+            if not routed.may_miss or self._state.places[routed.place].is_marked:
+                return NOT_MINE  # history is lost
         self._take(&before, routed.input, routed.row if row.is_there else -1)
         self._take(&after, routed.input, -1)
         if routed.kind != RETRACT:
             after = Image(True, routed.ident, routed.columns, routed.sequence)
+        if not self._state.has_begun:
+            self._write(routed, before.is_row, after.is_row)
+            self._move_frontier(routed)
+            return JOINED
         if before.is_row != after.is_row or (before.is_row and not _equal(before.columns, after.columns)):
             outcome = self._emit(routed, offset, &before, &after)
             if outcome != JOINED:

@@ -39,6 +39,7 @@ cdef struct Group:
 cdef struct Place:       # of a partition of an input
     bint is_half
     bint half_is_written
+    bint is_marked       # all messages that it had at the start are joined
     bint frontier_is_written
     int64_t frontier
 
@@ -54,6 +55,7 @@ cdef class State:
     cdef int32_t group_room, row_room, place_room
     cdef Writer values, scratch
     cdef bint is_bad       # there is no memory
+    cdef bint has_begun    # joined rows are sent
     cdef Py_ssize_t read_rows  # of the keys that were asked for
 
     cdef int32_t group_of(self, Bytes key, size_t key_size, size_t size) noexcept nogil

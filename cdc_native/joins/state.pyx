@@ -203,22 +203,24 @@ cdef class State:
         """The keys of the state that `load` needs."""
         cdef int32_t i
         cdef bytes key
-        cdef list made = [b"mc"]
+        cdef list made = [b"mc", b"mb"]
         for i in range(self.group_keys.count):
             made.append(_key(key_at(&self.group_keys, i), self.group_keys.keys[i].size))
         for i in range(self.row_keys.count):
             made.append(_key(key_at(&self.row_keys, i), self.row_keys.keys[i].size))
         for i in range(self.place_keys.count):
             made.append(b"mh" + _key(key_at(&self.place_keys, i), PLACE_SIZE))
+            made.append(b"ml" + _key(key_at(&self.place_keys, i), PLACE_SIZE))
         self.read_rows = len(made)
         return made
 
     cdef int load(self, list values) except -1:
         """Take the values at `keys`, without the first one."""
         cdef int32_t i
-        cdef Py_ssize_t at = 1
+        cdef Py_ssize_t at = 2
         if len(values) != self.read_rows:
             raise ValueError("as many values as keys")
+        self.has_begun = values[1] is None or values[1] == b"\x02"
         for i in range(self.group_keys.count):
             self._load_counts(i, values[at + i])
         at += self.group_keys.count
@@ -227,13 +229,15 @@ cdef class State:
         at += self.row_keys.count
         self._complete_lists()
         for i in range(self.place_keys.count):
-            self.places[i].is_half = values[at + i] is not None
+            self.places[i].is_half, self.places[i].is_marked = (
+                values[at + 2 * i] is not None, values[at + 2 * i + 1] is not None
+            )
         if self.is_bad or self.values.is_bad:
             raise MemoryError
         return 0
 
     cdef void _complete_lists(self) noexcept nogil:
-        """Mark the lists whose rows are all known: the state has none, or only the one with an empty ident."""
+        """A list is loaded if the state has no row of it, or one that is known."""
         cdef int32_t i, input, row
         cdef RowList* rows
         for i in range(self.group_keys.count):

@@ -92,7 +92,7 @@ class Bench:
 
     def join_seconds(self, workload: Workload, *, in_core: bool) -> float:
         """CPU seconds per million changes: their messages are read, joined, encoded and stored."""
-        loaded = [*self._route("users", self.users), *self._route("orders", self.inserts)]
+        loaded = [*self._route("users", self.users), *self._route("orders", self.inserts), *self._marks()]
         updates = records_of(self._route(workload.table, workload.changes), len(loaded))
         with tempfile.TemporaryDirectory() as folder, closing(open_local_store(Path(folder))) as store:
             self._join(store, records_of(loaded, 0), in_core=True)
@@ -102,6 +102,15 @@ class Bench:
         assert made == len(workload.changes) * workload.fan_out
         return taken / len(workload.changes) * 1e6
 
+    def _marks(self) -> list[Message]:
+        """What ends the load: joined rows are sent once then."""
+        sources = (SourcePartition(f"cdc.shop.{table}", 0) for table in ("users", "orders"))
+        return [
+            message
+            for source in sources
+            for message in Router(self.stage, source, _Schemas()).marks()  # type: ignore[arg-type]
+        ]
+
     def _route(self, table: str, records: Sequence[SourceRecord]) -> list[Message]:
         router = Router(self.stage, SourcePartition(f"cdc.shop.{table}", 0), _Schemas())  # type: ignore[arg-type]
         return list(router.route_chunk(records).messages)
@@ -110,9 +119,11 @@ class Bench:
         """Join the records in chunks. Return the number of changes of joined rows."""
         processor = JoinProcessor(self.stage, INTERNAL, 1 << 30, in_core=in_core)
         made = 0
-        for first in range(0, len(records), CHUNK):
-            result = processor.fold(store, records[first : first + CHUNK])
-            assert not result.left
+        first = 0
+        while first < len(records):
+            chunk = records[first : first + CHUNK]
+            result = processor.fold(store, chunk)
+            first += len(chunk) - result.left
             made += result.total
             messages = processor.messages(INTERNAL, result)
             if not isinstance(messages, MessageGroups):  # those are sent as they are

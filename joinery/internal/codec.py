@@ -47,6 +47,24 @@ def encode(routed: Routed) -> tuple[bytes, bytes]:
 
 def decode(key: bytes, value: bytes) -> Routed:
     """A message of its key and value. CodecError; CdcError STATE_FORMAT for one of a later version."""
+    routed = _decode_any(key, value)
+    if routed.kind is Kind.MARK and not _is_mark(routed.row):
+        raise CodecError("it is not a message of the internal topic")
+    return routed
+
+
+def _is_mark(row: Row) -> bool:
+    """Whether it has no key, and the number of partitions as its columns."""
+    if row[:2] != (Group(b""), b"") or not row.columns:
+        return False
+    try:
+        count, end = read_long(row.columns, 0)
+    except (IndexError, ValueError):
+        return False
+    return count > 0 and end == len(row.columns)
+
+
+def _decode_any(key: bytes, value: bytes) -> Routed:
     found = native_decode(key, value) if IS_NATIVE else None
     if found is not None and found[0] & 3 in _KINDS:
         flags, key_size, of, partition, offset, sequence, ts_us, cause, ident, columns = found

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError
-from joinery.faults import message_refused
+from joinery.faults import history_lost, message_refused
 from joinery.internal.codec import CodecError, decode
 from joinery.job.native_join import IS_NATIVE, NativeJoin
-from joinery.joining.errors import JoinError
+from joinery.joining.errors import JoinError, LostHistoryError
 from joinery.joining.join import join_chunk
 from joinery.joining.records import Joined
+from joinery.joining.start import is_empty
 from joinery.output.messages import JoinedWriter
 from stream_runtime.exactly_once.processor import Processor
 from stream_runtime.source_batch import MessageGroups
@@ -60,6 +61,8 @@ class JoinProcessor(Processor[ChunkResult]):
 
         The native core joins the messages before the first one that it does not take. That one is joined next, alone.
         """
+        if is_empty(state):
+            return self._begin(state, records)
         if self._native is None:
             return self._fold(state, records)
         made = self._native.join(state, records, self._most_bytes)
@@ -69,7 +72,12 @@ class JoinProcessor(Processor[ChunkResult]):
         result = self._fold(state, records[:1])
         return result._replace(left=result.left + len(records) - 1)
 
-    def _fold(self, state: StateReader, records: Sequence[Record]) -> ChunkResult:
+    def _begin(self, state: StateReader, records: Sequence[Record]) -> ChunkResult:
+        """A new state loads rows first. Its first message says so."""
+        result = self._fold(state, records[:1], is_new=True)
+        return result._replace(left=result.left + len(records) - 1)
+
+    def _fold(self, state: StateReader, records: Sequence[Record], *, is_new: bool = False) -> ChunkResult:
         messages: list[tuple[int, Routed]] = []
         for record in records:
             try:
@@ -81,7 +89,9 @@ class JoinProcessor(Processor[ChunkResult]):
                     raise
                 raise self._refused(record, str(error)) from error
         try:
-            made = join_chunk(self._stage.plan.rule, state, messages, self._most_bytes)
+            made = join_chunk(self._stage.plan.rule, state, messages, self._most_bytes, is_new=is_new)
+        except LostHistoryError as error:
+            raise history_lost(self._stage.plan.join.name, self._partition, records[0].offset, error.reason) from error
         except JoinError as error:
             raise self._refused(records[0], error.reason) from error
         left = len(records) - len(messages) + made.left

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import cdc_native
-from joinery.joining.layout import CONTINUATION
+from joinery.joining.layout import BEGUN, CONTINUATION, PHASE, SENDING
 from stream_runtime.source_batch import MessageGroup, MessageGroups
 
 IS_NATIVE = cdc_native.is_enabled()
@@ -73,9 +73,9 @@ class NativeJoin:
             self._writer.ending(ts_ms),
         )
         keys = chunk.keys()
-        assert keys[0] == CONTINUATION
+        assert keys[:2] == [CONTINUATION, PHASE]
         values = state.get_many(keys)
-        if values[0] is not None:
+        if values[0] is not None or (values[1] or BEGUN).startswith(SENDING):
             return None
         chunk.load(values)
         while (wanted := chunk.join()) is not None:

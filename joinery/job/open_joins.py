@@ -110,11 +110,15 @@ class OpenJoins(OpenShares[JoineryPlan, _Open]):
         if isinstance(opened, OpenJoin):
             return Done(self._join(opened, records))
         following = read.following.get(opened.source)
-        if not records:
+        done = Done()
+        if records:
+            assert following is not None
+            done = opened.task.process(opened.source, records, following, opened.router.route_chunk)
+        else:
             opened.task.rest(opened.source, following)
-            return Done()
-        assert following is not None
-        return opened.task.process(opened.source, records, following, opened.router.route_chunk)
+        if done.error is None and not opened.router.is_marked:
+            _mark(opened)
+        return done
 
     def close_all(self) -> None:
         super().close_all()
@@ -125,7 +129,8 @@ class OpenJoins(OpenShares[JoineryPlan, _Open]):
         source = share.partition
         if self._catalogue is None:
             self._catalogue = open_catalogue(self._definitions.registry)
-        router = Router(stage, source, self._catalogue)
+        _, end = self._topics.bounds([source])[source]
+        router = Router(stage, source, self._catalogue, end)
         shapes = {source: stage.sources[source.topic]}
         task = open_stateless(self._opening, self.group(share.reader), share, shapes, reader)
         return OpenRoute(stage, source, task, router)
@@ -160,3 +165,12 @@ class OpenJoins(OpenShares[JoineryPlan, _Open]):
         found = [Record(record.key or b"", record.value or b"", record.offset, 0) for record in records]
         report = opened.task.process(found, opened.processor)
         return report._replace(state=report.state._replace(bytes=opened.task.state_bytes()))
+
+
+def _mark(opened: OpenRoute) -> None:
+    """Send the marks once the messages are routed that the source had when the share was opened. An earlier task may
+    have sent them: then they change nothing.
+    """
+    if opened.task.position(opened.source) >= opened.router.end:
+        opened.task.send(opened.source, opened.router.marks())
+        opened.router.is_marked = True

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import suppress
 from functools import cached_property
+from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachetools import LRUCache
 
 from cdc_common.messages import wire
+from cdc_common.messages.avro.encoding import encode_long
 from cdc_common.messages.errors import MessageError
 from joinery.faults import message_refused
 from joinery.internal.codec import encode
 from joinery.job.native_routes import IS_NATIVE, REFUSALS, native_routes
+from joinery.joining.records import Group, Kind, Origin, Routed, Row
 from joinery.routing.errors import RouteError
 from joinery.routing.route import place, route
 from joinery.routing.rows import RowCutter
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from stream_runtime.records import SourcePartition, SourceRecord
 
 _MOST_SCHEMAS = 100
+CAUSE = "snapshot"
+"""The cause of joined rows that are sent because the join begins."""
 
 
 class _NotNativeError(Exception):
@@ -46,11 +51,31 @@ class _Way(NamedTuple):
 class Router:
     """Routes the messages of one source partition. A topic that is several inputs of the join has messages for each."""
 
-    def __init__(self, stage: Stage, source: SourcePartition, catalogue: Catalogue) -> None:
+    def __init__(self, stage: Stage, source: SourcePartition, catalogue: Catalogue, end: int = 0) -> None:
+        """end: the offset before which are the messages that the source has now."""
+        self.end = end
+        self.is_marked = False  # whether the marks are sent
         self._stage = stage
         self._source = source
         self._catalogue = catalogue
         self._ways: LRUCache[int, list[_Way]] = LRUCache(_MOST_SCHEMAS)
+
+    def marks(self) -> list[Message]:
+        """A message to each partition of the internal topic, for each input that the source is: the messages that it
+        had are routed.
+        """
+        now = time_ns() // 1000
+        count = encode_long(self._stage.sources[self._source.topic].partitions)
+        row = Row(Group(b""), b"", count)
+        routed = [
+            Routed(Kind.MARK, row, Origin(number, self._source.partition, 0, 0, now, CAUSE))
+            for number in self._stage.numbers_of(self._source.topic)
+        ]
+        return [
+            Message(self._stage.internal, partition, *encode(message))
+            for partition in range(self._partitions)
+            for message in routed
+        ]
 
     @cached_property
     def _partitions(self) -> int:

@@ -14,7 +14,10 @@ from cdc_common.messages.avro.encoding import encode_long
 from joinery.joining.combinations import combinations, place_of
 from joinery.joining.errors import FanOutError, JoinError, LostHistoryError
 from joinery.joining.layout import (
+    BEGUN,
     CONTINUATION,
+    LOADING,
+    PHASE,
     Continuation,
     StoredRow,
     decode_continuation,
@@ -24,6 +27,7 @@ from joinery.joining.layout import (
 )
 from joinery.joining.overlay import Overlay
 from joinery.joining.records import Joined, Kind, Routed
+from joinery.joining.start import has_begun, is_marked, mark, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,28 +74,42 @@ class _Step(NamedTuple):
         )
 
 
-def join_chunk(rule: Rule, state: StateReader, messages: Sequence[tuple[int, Routed]], most_bytes: int) -> JoinedChunk:
+def join_chunk(
+    rule: Rule, state: StateReader, messages: Sequence[tuple[int, Routed]], most_bytes: int, *, is_new: bool = False
+) -> JoinedChunk:
     """Join the messages, which are (offset, message), or the first of them. JoinError for the first one only: a
     message after others is left, so that those are committed.
 
-    most_bytes: of changes; the last one may exceed it.
+    most_bytes: of changes; the last one may exceed it. is_new: whether the state is to load rows first.
     """
-    return _ChunkJoin(rule, state, most_bytes).join_all(messages)
+    join = _ChunkJoin(rule, state, most_bytes)
+    if is_new:
+        join.load_first()
+    return join.join_all(messages)
 
 
 class _ChunkJoin:
     def __init__(self, rule: Rule, state: StateReader, most_bytes: int) -> None:
         self._rule = rule
+        self._state = state
         self._overlay = Overlay(state, len(rule.optional))
+        self._has_begun = has_begun(state)
         self._bytes_left = most_bytes
         self._changes: list[Joined] = []
         self._late = 0
 
+    def load_first(self) -> None:
+        """Send nothing until all inputs are loaded."""
+        self._overlay.put(PHASE, LOADING)
+        self._has_begun = False
+
     def join_all(self, messages: Sequence[tuple[int, Routed]]) -> JoinedChunk:
         done = 0
         for offset, routed in messages:
+            if routed.kind is Kind.MARK and done:
+                break  # it reads what those before it have written
             try:
-                is_done = self._join(offset, routed)
+                is_done = self._take_mark(offset, routed) if routed.kind is Kind.MARK else self._join(offset, routed)
             except JoinError:
                 if not done:
                     raise
@@ -108,13 +126,27 @@ class _ChunkJoin:
         step = self._step(offset, routed)
         if step is None:
             self._late += 1
-        elif not step.changes_nothing:
+        elif self._has_begun and not step.changes_nothing:
             after = self._begin(step)
             if not self._emit(step, after):
                 return False
         if step is not None:
             self._write(step)
         self._move_frontier(routed)
+        return True
+
+    def _take_mark(self, offset: int, routed: Routed) -> bool:
+        """Send all joined rows with the last mark. Whether that is done."""
+        if not mark(self._overlay, self._state, routed, len(self._rule.optional)) or self._has_begun:
+            return True
+        for phase, joined in snapshot(self._rule, self._state, self._overlay, offset, routed):
+            self._changes.append(joined)
+            self._bytes_left -= len(joined.key) + len(joined.after or b"")
+            if self._bytes_left <= 0:
+                self._overlay.put(PHASE, phase)
+                return False
+        self._overlay.put(PHASE, BEGUN)
+        self._has_begun = True
         return True
 
     def _move_frontier(self, routed: Routed) -> None:
@@ -134,7 +166,8 @@ class _ChunkJoin:
         before = self._overlay.row(row.group, origin.input, row.ident)
         if before is not None and before.sequence >= origin.sequence:
             return None
-        if before is None and kind is not Kind.PUT and not may_miss:
+        is_known = not may_miss or is_marked(self._overlay, origin.input, origin.partition)
+        if before is None and kind is not Kind.PUT and is_known:
             raise LostHistoryError("it changes a row whose earlier messages were deleted before they were read")
         after = None if kind is Kind.RETRACT else StoredRow(row.ident, origin.sequence, row.columns)
         return _Step(routed, offset, before, after)

@@ -5,6 +5,10 @@
 - `m f <input> <partition>`: the frontier, which is the next offset of a source partition.
 - `m h <input> <partition>`: there while only the first of two messages of a change is joined.
 - `m c`: how far a message is joined whose changes do not fit into one transaction.
+- `m l <input> <partition>`: there once all messages that a source partition had at the start are joined; the number of
+  the partitions of its topic.
+- `m b`: how far the join has begun: rows are loaded, joined rows are sent up to a place, or it has. A state of an older
+  release has none: it has begun.
 """
 
 from __future__ import annotations
@@ -14,13 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.messages.avro.encoding import encode_bytes, encode_long
 from cdc_common.messages.avro.skipping import read_long
+from joinery.joining.records import Group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from joinery.joining.records import Group
-
 CONTINUATION = b"mc"
+PHASE = b"mb"
+LOADING, SENDING, BEGUN = b"\x00", b"\x01", b"\x02"  # the first byte of a phase
+MARKED, AFTER_MARKED = b"ml", b"mm"
+COUNTS, AFTER_COUNTS = b"n", b"o"
 _FRONTIER = b"mf"
 _HALF = b"mh"
 _MOST_PLACES = 10_000  # partitions of inputs, whose keys a process keeps
@@ -57,7 +64,7 @@ def after_prefix(prefix: bytes) -> bytes:
 
 
 def counts_key(group: Group) -> bytes:
-    return b"n" + encode_bytes(group.key) + encode_bytes(group.alone)
+    return COUNTS + encode_bytes(group.key) + encode_bytes(group.alone)
 
 
 @lru_cache(_MOST_PLACES)
@@ -74,12 +81,38 @@ def read_frontier(pairs: Iterator[tuple[bytes, bytes]]) -> dict[tuple[int, int],
     """The next offset by input and partition, from all pairs of a state; None in the middle of a change."""
     found = {}
     for key, value in pairs:
-        if key == CONTINUATION or key.startswith(_HALF):
+        if key == CONTINUATION or key.startswith(_HALF) or (key == PHASE and value != BEGUN):
             return None
         if key.startswith(_FRONTIER):
             place = key[len(_FRONTIER) :]
             found[place[0], int.from_bytes(place[1:], "big")] = read_long(value, 0)[0]
     return found
+
+
+@lru_cache(_MOST_PLACES)
+def marked_key(number: int, partition: int) -> bytes:
+    return MARKED + bytes((number,)) + partition.to_bytes(4, "big")
+
+
+def encode_sending(counts: bytes, last: Sequence[bytes | None]) -> bytes:
+    """The phase in which joined rows are sent. counts: the key of a group's. last: the idents of the last combination
+    that was sent.
+    """
+    return SENDING + encode_bytes(counts) + encode_continuation(Continuation(0, tuple(last)))
+
+
+def decode_sending(phase: bytes) -> tuple[bytes, tuple[bytes | None, ...]]:
+    """The key of the counts of the group, and the idents of the last combination."""
+    size, at = read_long(phase, 1)
+    return phase[at : at + size], decode_continuation(phase[at + size :]).last
+
+
+def group_of(key: bytes) -> Group:
+    """The group of a key of counts."""
+    size, at = read_long(key, 1)
+    end = at + size
+    rest, start = read_long(key, end)
+    return Group(key[at:end], key[start : start + rest])
 
 
 def encode_row(sequence: int, columns: bytes) -> bytes:

@@ -18,6 +18,9 @@ class Kind(Enum):
     UPDATE = 1
     # The row leaves its join key.
     RETRACT = 2
+    # No row: all earlier messages of a partition of an input are before this one. Its columns are the number of the
+    # partitions of the input's topic, as a long.
+    MARK = 3
 
 
 class Group(NamedTuple):
@@ -88,10 +91,14 @@ class Joined(NamedTuple):
     offset: int
     # The change of an input that is the cause.
     origin: Origin
+    # Whether the joined row is sent because the join begins.
+    is_snapshot: bool = False
 
     @property
     def op(self) -> str:
         """The operation, as in Debezium's envelope."""
+        if self.is_snapshot:
+            return "r"
         if self.before is None:
             return "c"
         return "d" if self.after is None else "u"

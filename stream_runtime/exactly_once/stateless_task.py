@@ -96,6 +96,14 @@ class StatelessTask:
         committed = self._committed.get(partition)
         return None if committed is None else committed.offset
 
+    def position(self, partition: SourcePartition) -> int:
+        """The offset up to which messages are transformed, also if that is not committed."""
+        return max(self.offset(partition) or 0, self._following.get(partition, 0))
+
+    def send(self, partition: SourcePartition, messages: Sequence[Message]) -> None:
+        """Commit messages that are made of no message, together with the partition's position."""
+        self._commit(partition, messages, self.position(partition))
+
     def is_new(self, partition: SourcePartition) -> bool:
         """Whether no message of the partition was sent yet, by any process."""
         committed = self._committed.get(partition)

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 
 from cdc_common.messages.avro.encoding import NULL, VALUE, encode_long
-from joinery.joining.records import Group, Origin, Routed, Row, Rule
+from joinery.joining.records import Group, Kind, Origin, Routed, Row, Rule
 from joinery.routing.route import InputChange, place, route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from random import Random
 
     from joinery.joining.records import Joined
 
@@ -59,6 +61,12 @@ def rule_of(inputs: Sequence[Input], most_rows: int = 10**9) -> Rule:
         tuple(NULL for _ in inputs),
         most_rows,
     )
+
+
+def mark_of(of: int, source: int, partitions: int = SOURCE_PARTITIONS) -> Routed:
+    """The mark of a source partition of an input."""
+    row = Row(Group(b""), b"", encode_long(partitions))
+    return Routed(Kind.MARK, row, Origin(of, source, 0, 0, 0, "snapshot"))
 
 
 def number(value: int | None) -> bytes:
@@ -108,6 +116,12 @@ class Changelogs:
         if queue:
             self.topic[target].append(queue.pop(0))
         return bool(queue)
+
+    def mark(self, random: Random) -> None:
+        """Put the mark of each source partition among its messages to each partition."""
+        for of, source, target in product(range(len(self.inputs)), range(SOURCE_PARTITIONS), range(TARGET_PARTITIONS)):
+            queue = self.sent[of, source, target]
+            queue.insert(random.randint(0, len(queue)), mark_of(of, source))
 
     def rows_at(self, frontier: Mapping[tuple[int, int], int]) -> list[list[Values]]:
         """The rows of each input at a frontier."""

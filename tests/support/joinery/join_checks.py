@@ -11,6 +11,7 @@ from joinery.internal.codec import CodecError, decode, encode
 from joinery.job.native_join import NativeJoin
 from joinery.joining.errors import JoinError
 from joinery.joining.join import join_chunk
+from joinery.joining.layout import LOADING, PHASE
 from joinery.joining.records import Rule
 from joinery.output.messages import JoinedWriter
 from stream_runtime.records import Message, Record
@@ -37,6 +38,8 @@ class Case(NamedTuple):
     rule: Rule
     # The messages, with gaps between their offsets.
     records: list[Record]
+    # Whether rows are loaded before joined rows are sent.
+    is_new: bool = False
 
 
 class Outcome(NamedTuple):
@@ -59,16 +62,20 @@ def random_case(rng: random.Random, most_changes: int = 40) -> Case:
     for _ in range(rng.randrange(most_changes)):
         of, row_id = rng.randrange(len(inputs)), rng.randrange(4)
         logs.add(Change(of, row_id, rng.choice((None, 0, 1)), rng.choice((None, 0, 1, 2))))
+    is_new = rng.random() < 0.4
+    if is_new:
+        logs.mark(rng)
     waiting = list(logs.sent)
     while waiting:
         place = rng.choice(waiting)
         if not logs.deliver(*place):
             waiting.remove(place)
-    routed = [message._replace(may_miss=rng.random() < 0.5) for message in logs.topic[rng.randrange(TARGET_PARTITIONS)]]
+    sent = logs.topic[rng.randrange(TARGET_PARTITIONS)]
+    routed = [message._replace(may_miss=is_new or rng.random() < 0.5) for message in sent]
     if routed and rng.random() < 0.3:
         routed.insert(rng.randrange(len(routed)), rng.choice(routed))
     records = [Record(*encode(message), 2 * number, 0) for number, message in enumerate(routed)]
-    return Case(rule_of(inputs, most_rows=rng.choice((2, 10**9))), records)
+    return Case(rule_of(inputs, most_rows=rng.choice((2, 10**9))), records, is_new)
 
 
 def by_python(case: Case, state: MemoryState, most_bytes: int) -> Outcome:
@@ -108,7 +115,7 @@ def check_join(rng: random.Random, case: Case, data: dict[bytes, bytes] | None =
     """Both make the same, from a state that has these pairs. How many messages the core has joined."""
     states = MemoryState(), MemoryState()
     for state in states:
-        state.data = dict(data or {})
+        state.data = dict({PHASE: LOADING} if case.is_new and data is None else data or {})
     most_bytes = rng.choice(BUDGETS)
     python = by_python(case, states[0], most_bytes)
     core = by_core(case, states[1], most_bytes, rng)
@@ -156,6 +163,8 @@ def check_damaged_join(rng: random.Random) -> tuple[int, int]:
 def check_join_of_damaged_state(rng: random.Random) -> tuple[int, int]:
     """How many messages there were, and how many the core has joined."""
     case, state = random_case(rng), MemoryState()
+    if case.is_new:
+        state.data = {PHASE: LOADING}
     middle = len(case.records) // 2
     by_python(case._replace(records=case.records[:middle]), state, 1 << 30)
     data = {key: mutated(rng, value, [value]) if rng.random() < 0.2 else value for key, value in state.data.items()}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from joinery.joining.join import join_chunk
 from joinery.joining.layout import read_frontier
+from joinery.joining.start import has_begun
 from joinery.routing.route import partition_of
 from tests.support.joinery.changelogs import TARGET_PARTITIONS, Fold, rule_of, sql_join
 from tests.support.materializer.memory_state import MemoryState
@@ -21,11 +22,16 @@ ALL = 1 << 30
 """Bytes that any changes fit into."""
 
 
-def check_all(logs: Changelogs, changes: Sequence[Change], random: Random) -> None:
-    """Route and join changes in random order and parts. AssertionError if a frontier, or the end, is wrong."""
-    partitions = [Partition(logs, number) for number in range(TARGET_PARTITIONS)]
+def check_all(logs: Changelogs, changes: Sequence[Change], random: Random, *, is_new: bool = False) -> None:
+    """Route and join changes in random order and parts. AssertionError if a frontier, or the end, is wrong.
+
+    is_new: whether the join loads rows first, up to marks at random places.
+    """
+    partitions = [Partition(logs, number, is_new=is_new) for number in range(TARGET_PARTITIONS)]
     for change in changes:
         logs.add(change)
+    if is_new:
+        logs.mark(random)
     interleave(logs, partitions, random, [1, 30, ALL])
     rows = {key: row for partition in partitions for key, row in partition.fold.rows.items()}
     assert rows == sql_join(logs.inputs, logs.rows_at(logs.end))
@@ -34,7 +40,8 @@ def check_all(logs: Changelogs, changes: Sequence[Change], random: Random) -> No
 class Partition:
     """A partition of the internal topic, which is joined."""
 
-    def __init__(self, logs: Changelogs, number: int) -> None:
+    def __init__(self, logs: Changelogs, number: int, *, is_new: bool = False) -> None:
+        self._is_new = is_new
         self.state = MemoryState()
         self.fold = Fold()
         self.next = 0
@@ -50,8 +57,11 @@ class Partition:
     def join(self, most_messages: int, most_bytes: int) -> None:
         """Join a chunk, or its first part, and check the result."""
         messages = list(enumerate(self._logs.topic[self._number]))[self.next :][:most_messages]
-        made = join_chunk(self._rule, self.state, messages, most_bytes)
+        made = join_chunk(self._rule, self.state, messages, most_bytes, is_new=self._is_new)
+        self._is_new = False
         self.state.apply(made.writes)
+        if not has_begun(self.state):
+            assert {change.op for change in made.changes} <= {"r"}
         self.fold.take(made.changes)
         self.changes += made.changes
         self.next += len(messages) - made.left

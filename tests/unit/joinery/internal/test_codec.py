@@ -10,12 +10,13 @@ from cdc_common.errors.codes import CdcError, Code
 from joinery.internal import codec
 from joinery.internal.codec import CodecError, decode, encode
 from joinery.joining.records import Group, Kind, Origin, Routed, Row
+from tests.support.joinery.changelogs import mark_of
 
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 NUMBER = st.integers(0, 1 << 40)
 ROUTED = st.builds(
     Routed,
-    st.sampled_from(Kind),
+    st.sampled_from([Kind.PUT, Kind.UPDATE, Kind.RETRACT]),
     st.builds(Row, st.builds(Group, st.binary(max_size=9), st.binary(max_size=5)), st.binary(), st.binary()),
     st.builds(Origin, st.integers(0, 15), NUMBER, NUMBER, LONG, LONG, st.text(max_size=9)),
     st.booleans(),
@@ -51,3 +52,12 @@ def test_a_later_version_is_named() -> None:
     with pytest.raises(CdcError) as caught:
         decode(key, b"\x04" + value[1:])
     assert caught.value.code is Code.STATE_FORMAT
+
+
+def test_a_mark_is_read_as_it_was_written() -> None:
+    mark = mark_of(3, 2, partitions=300)
+    assert decode(*encode(mark)) == mark
+    row = mark.row
+    for bad in (row._replace(ident=b"x"), row._replace(columns=b""), row._replace(columns=b"\x00"), ONE.row):
+        with pytest.raises(CodecError):
+            decode(*encode(mark._replace(row=bad)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -16,14 +16,11 @@ from tests.support.joinery.changelogs import (
     Change,
     Changelogs,
     Input,
+    mark_of,
     rule_of,
 )
 from tests.support.joinery.joining_model import ALL, Partition, check_all
 from tests.support.materializer.memory_state import MemoryState
-
-if TYPE_CHECKING:
-    from random import Random
-
 
 INPUTS = st.lists(st.builds(Input, st.booleans(), st.booleans()), min_size=2, max_size=3)
 X = st.none() | st.integers(0, 2)
@@ -34,6 +31,27 @@ X = st.none() | st.integers(0, 2)
 def test_every_frontier_equals_the_sql_join(inputs: list[Input], data: st.DataObject, random: Random) -> None:
     change = st.builds(Change, st.integers(0, len(inputs) - 1), st.integers(0, 3), X, st.none() | st.integers(0, 3))
     check_all(Changelogs(inputs), data.draw(st.lists(change, max_size=30)), random)
+
+
+@settings(max_examples=60, deadline=None)
+@given(INPUTS, st.data(), st.integers(0, 2**32))
+def test_a_new_join_sends_all_rows_once(inputs: list[Input], data: st.DataObject, seed: int) -> None:
+    """Nothing comes out before all marks; then each frontier equals the SQL join."""
+    change = st.builds(Change, st.integers(0, len(inputs) - 1), st.integers(0, 3), X, st.none() | st.integers(0, 3))
+    check_all(Changelogs(inputs), data.draw(st.lists(change, max_size=30)), Random(seed), is_new=True)
+
+
+@pytest.mark.parametrize("kind", [Kind.UPDATE, Kind.RETRACT])
+def test_after_its_mark_a_source_partition_must_be_known(kind: Kind) -> None:
+    rule = rule_of([Input(False, False), Input(False, False)])
+    row = Row(Group(b"\x02\x02"), b"\x02\x00", b"\x00")
+    routed = Routed(kind, row, Origin(0, 1, 5, 9, 0, "write"), may_miss=True)
+    state = MemoryState()
+    state.apply(join_chunk(rule, state, [(0, mark_of(0, 0))], ALL, is_new=True).writes)
+    assert not join_chunk(rule, state, [(1, routed)], ALL).left
+    state.apply(join_chunk(rule, state, [(1, mark_of(0, 1))], ALL).writes)
+    with pytest.raises(LostHistoryError):
+        join_chunk(rule, state, [(2, routed)], ALL)
 
 
 def test_parts_of_a_message_and_one_transaction_make_the_same_changes() -> None:
