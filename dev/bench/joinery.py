@@ -103,7 +103,7 @@ class Bench:
         return taken / len(workload.changes) * 1e6
 
     def _marks(self) -> list[Message]:
-        """What ends the load: joined rows are sent once then."""
+        """The messages that end the load: joined rows are sent once then."""
         sources = (SourcePartition(f"cdc.shop.{table}", 0) for table in ("users", "orders"))
         return [
             message
