@@ -50,7 +50,6 @@ def test_from_a_new_file_to_a_query(kafka: KafkaBroker, registry: Registry, topi
         "deployment": "staging",
         "location": f"{tmp_path}/lake",
         "spool_directory": f"{tmp_path}/spool",
-        "checkpoint_location": f"{tmp_path}/checkpoint",
         "group_id": topic_prefix,
         "events_topic": f"{topic_prefix}.files",
         "catalog_type": "sql",
