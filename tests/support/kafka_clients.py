@@ -38,6 +38,7 @@ from stream_runtime.kafka import (
     read_timestamps,
     send_all,
 )
+from stream_runtime.kafka.producer import PRODUCER_DEFAULTS
 from stream_runtime.kafka.source_reader import SourceReader
 from stream_runtime.records import Message
 from tests.support.mock_brokers import mock_broker
@@ -79,10 +80,14 @@ class Clients:
         self.keep(GroupPositions(self.settings, "g")).read([RAW])
 
     def transactional(self) -> None:
-        producer = self.keep(FencingProducer(self.settings, "g", str(RAW), GroupPositions(self.settings, "g").consumer))
-        producer.begin()
-        producer.send(Message(RAW.topic, 0, b"k", b"v"))
-        producer.commit()
+        consumer = GroupPositions(self.settings, "g").consumer
+        for is_native in {False, PRODUCER_DEFAULTS.is_native}:
+            own = PRODUCER_DEFAULTS._replace(is_native=is_native)
+            with suppress(CdcError, KafkaException):
+                producer = self.keep(FencingProducer(self.settings, "g", str(RAW), consumer, own))
+                producer.begin()
+                producer.send(Message(RAW.topic, 0, b"k", b"v"))
+                producer.commit()
 
     def plain(self) -> None:
         send_all(self.settings, [Message(RAW.topic, 0, b"k", b"v")])

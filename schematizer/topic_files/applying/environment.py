@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Self
 
 import structlog
 
+from cdc_common.clients.kafka import logged_admin
 from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings.load import load_settings
 from schematizer.settings import Settings
-from schematizer.topic_files.applying.kafka import admin_client, found_rights, read_rights, read_topics
+from schematizer.topic_files.applying.kafka import found_rights, read_rights, read_topics
 from schematizer.topic_files.applying.quotas import Quotas
 from schematizer.topic_files.applying.registry import Registry, topics_of
 from schematizer.topic_files.planning.differences import make_plan
@@ -46,7 +47,7 @@ class Environment:
         self._registry_settings = own.registry
         self.registry = self._stack.enter_context(Registry(own.registry, repository.catalogue.pii_prefix))
         self.quotas = self._stack.enter_context(Quotas(own.kafka))
-        self.admin = admin_client(own.kafka)
+        self.admin = logged_admin(own.kafka, {})
 
     def __enter__(self) -> Self:
         return self

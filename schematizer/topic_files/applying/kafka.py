@@ -16,7 +16,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from cdc_common.clients.kafka import LIBRDKAFKA_LOGGER, client_config
 from cdc_common.clients.kafka_admin import answer_of, topic_settings
 from cdc_common.clients.kafka_errors import kafka_error
 from schematizer.topic_files.planning.rights import LITERAL, TOPIC, Right
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import AclBinding
 
-    from cdc_common.settings import KafkaSettings
     from schematizer.topic_files.planning.things import Value
 
 SECONDS = 60.0
@@ -42,12 +40,6 @@ class _Shape(NamedTuple):
     partitions: int
     # The number of copies of its first partition.
     copies: int
-
-
-def admin_client(settings: KafkaSettings) -> AdminClient:
-    """Return a client. CdcError CONFIG_INVALID if none can be made with the settings."""
-    config: Any = {**client_config(settings), "logger": LIBRDKAFKA_LOGGER}
-    return AdminClient(config)
 
 
 def read_topics(admin: AdminClient, names: Collection[str]) -> dict[Thing, Found]:

@@ -8,9 +8,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cdc_common.clients.kafka import logged_admin
 from cdc_common.clients.registry.kinds import Part
 from schematizer.avro_schemas.parsing import InvalidSchemaError, parse
-from schematizer.topic_files.applying.kafka import admin_client, read_rights, read_topics
+from schematizer.topic_files.applying.kafka import read_rights, read_topics
 from schematizer.topic_files.applying.registry import Registry
 from schematizer.topic_files.planning import rights as known
 from schematizer.topic_files.planning.things import Kind
@@ -53,7 +54,7 @@ class Gathered:
 
 def gather(settings: Settings, pattern: str, pii_prefix: str) -> Gathered:
     """Read the topics whose names match the pattern. Those of Kafka itself and of the pipeline are left out."""
-    admin = admin_client(settings.kafka)
+    admin = logged_admin(settings.kafka, {})
     names = [name for name in admin.list_topics().topics if _is_chosen(name, pattern, settings.kafka.topic_prefix)]
     gathered = Gathered()
     for thing, found in sorted(read_topics(admin, names).items()):

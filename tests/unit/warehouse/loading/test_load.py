@@ -34,18 +34,6 @@ def _unarmed() -> Iterator[None]:
     fault_points.reached.clear()
 
 
-@pytest.fixture
-def shop() -> Shop:
-    return Shop()
-
-
-@pytest.fixture
-def warehouse(shop: Shop, tmp_path: Path) -> Iterator[Warehouse]:
-    made = Warehouse(shop.topic, lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0))
-    yield made
-    made.close()
-
-
 @given(steps=st.lists(STEPS, max_size=30), form=st.sampled_from([CURRENT, CHANGES, HISTORY, MARKED]))
 @settings(max_examples=20, report_multiple_bugs=False, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_changes_and_failures(tmp_path_factory: pytest.TempPathFactory, steps: list[Step], form: Form) -> None:

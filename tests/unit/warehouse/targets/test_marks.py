@@ -9,25 +9,12 @@ import pytest
 from cdc_common.clients.registry.errors import RegistryRequestError
 from cdc_common.clients.registry.views import Element
 from tests.support.warehouse.marks_checks import check_comments, check_marks
-from tests.support.warehouse.scene import Shop, Warehouse
 from warehouse.tables.marks import Mark, SchematizerCatalogue
-from warehouse.targets.duckdb import DuckDbConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
-
-@pytest.fixture
-def shop() -> Shop:
-    return Shop()
-
-
-@pytest.fixture
-def warehouse(shop: Shop, tmp_path: Path) -> Iterator[Warehouse]:
-    made = Warehouse(shop.topic, lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0))
-    yield made
-    made.close()
+    from tests.support.warehouse.scene import Shop, Warehouse
 
 
 @pytest.fixture

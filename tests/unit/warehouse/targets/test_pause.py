@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from cdc_common.errors.codes import CdcError, Code
@@ -11,26 +9,9 @@ from tests.support.warehouse.load_checks import check_equal
 from tests.support.warehouse.scene import TABLE, Shop, Warehouse
 from warehouse.commands.pause import mark_paused
 from warehouse.targets.connection import LoadTakenError
-from warehouse.targets.duckdb import DuckDbConnection
 from warehouse.targets.reload import beside, swap
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 SINCE = "2026-11-27T01:00:00+00:00"
-
-
-@pytest.fixture
-def shop() -> Shop:
-    return Shop()
-
-
-@pytest.fixture
-def warehouse(shop: Shop, tmp_path: Path) -> Iterator[Warehouse]:
-    made = Warehouse(shop.topic, lambda: DuckDbConnection(tmp_path / "w.duckdb", 1.0))
-    yield made
-    made.close()
 
 
 def test_a_load_that_has_begun_changes_nothing(shop: Shop, warehouse: Warehouse) -> None:
