@@ -137,6 +137,8 @@ class Topics:
         """
         with self._errors("list the brokers"):
             brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
+            if not brokers:  # one that has stood still knows none for a moment
+                raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))  # noqa: SLF001
         resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
         try:
             settings: dict[str, Any] = answer_of(self._admin.describe_configs([resource])[resource], TIMEOUT)
