@@ -75,7 +75,7 @@ class TopicPlanner(ChosenTopics):
         if from_files != self._from_files:
             self._from_files = from_files
             self._definitions.clear()
-        return [name for name in sorted(self._topics.partition_counts()) if self.is_chosen(name)]
+        return self.chosen_topics()
 
     def is_chosen(self, topic: str) -> bool:
         """The archive's own topics are left out."""

@@ -76,6 +76,10 @@ class ChosenTopics:
         """The names of the topics that the settings choose. CdcError if the settings name none."""
         if not self._settings.topics:
             raise self._faults.setting_missing("topics", f"it names the topics to {self._faults.words.do}")
+        return self.chosen_topics()
+
+    def chosen_topics(self) -> list[str]:
+        """The names of the topics that are there and are chosen."""
         return [name for name in sorted(self._known.partition_counts()) if self.is_chosen(name)]
 
     def is_chosen(self, topic: str) -> bool:

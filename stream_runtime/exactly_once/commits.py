@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from stream_runtime.fault_points import Point, reach
+from stream_runtime.records import Message
+from stream_runtime.source_batch import MessageBatches, MessageGroups
 
-    from stream_runtime.records import ChangeRun, Message, SourcePartition
-    from stream_runtime.source_batch import MessageGroups
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stream_runtime.records import ChangeRun, SourcePartition
 
 
 class NotOwnerError(Exception):
@@ -61,18 +64,30 @@ class Commits(Protocol):
 
 
 @runtime_checkable
-class TakesChanges(Protocol):
-    """A commit protocol that takes the messages of many changes at once."""
-
-    def send_changes(self, run: ChangeRun, /) -> None:
-        """Make these messages part of the next commit, in their order."""
-        ...
-
-
-@runtime_checkable
 class TakesBatches(Protocol):
     """A commit protocol that takes a batch of messages as a whole."""
 
     def send_groups(self, messages: MessageGroups, /) -> None:
         """Make these messages part of the next commit, in their order."""
         ...
+
+    def send_changes(self, run: ChangeRun, /) -> None:
+        """Make the messages of these changes part of the next commit, in their order."""
+        ...
+
+
+def send_all(commits: Commits, messages: Iterable[Message | ChangeRun], point: Point) -> None:
+    """Send all messages: in batches, where the commit protocol takes them. point: reached after each step."""
+    if isinstance(commits, TakesBatches) and isinstance(messages, (MessageGroups, MessageBatches)):
+        for groups in messages.batches if isinstance(messages, MessageBatches) else [messages]:
+            commits.send_groups(groups)
+            reach(point)
+        return
+    for sent in messages:
+        if isinstance(sent, Message):
+            commits.send(sent)
+        elif isinstance(commits, TakesBatches):
+            commits.send_changes(sent)
+        else:
+            send_all(commits, sent.messages(), point)
+        reach(point)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from stream_runtime.exactly_once.commits import TakesBatches, TakesChanges
+from stream_runtime.exactly_once.commits import send_all
 from stream_runtime.fault_points import FaultPoint, reach
-from stream_runtime.records import Message
-from stream_runtime.source_batch import MessageGroups
 from stream_runtime.state.changelog import Changelog, Head
 from stream_runtime.state.versions import next_version
 
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from stream_runtime.exactly_once.position import Position
     from stream_runtime.exactly_once.processor import Result
     from stream_runtime.exactly_once.resources import Resources
-    from stream_runtime.records import ChangeRun, SourcePartition
+    from stream_runtime.records import ChangeRun, Message, SourcePartition
 
 
 class Committer:
@@ -41,7 +39,7 @@ class Committer:
         after = before._replace(offset=offset, version=next_version(before.version))
         head = Head(after.version, after.offset, result.now_ms, after.partitions)
         changelog = Changelog(head, before.version, before.offset, result.writes)
-        self._send(messages)
+        send_all(self._commits, messages, FaultPoint.IN_PRODUCE)
         reach(FaultPoint.AFTER_PRODUCE)
         self._state.store_changelog(changelog)
         reach(FaultPoint.AFTER_CHANGELOG)
@@ -56,20 +54,6 @@ class Committer:
         started = time.monotonic()
         self._commit(position)
         self.seconds += time.monotonic() - started
-
-    def _send(self, messages: Iterable[Message | ChangeRun]) -> None:
-        if isinstance(messages, MessageGroups) and isinstance(self._commits, TakesBatches):
-            self._commits.send_groups(messages)
-            reach(FaultPoint.IN_PRODUCE)
-            return
-        for sent in messages:
-            if isinstance(sent, Message):
-                self._commits.send(sent)
-            elif isinstance(self._commits, TakesChanges):
-                self._commits.send_changes(sent)
-            else:
-                self._send(sent.messages())
-            reach(FaultPoint.IN_PRODUCE)
 
     def _commit(self, position: Position) -> None:
         self._commits.commit({self._partition: position.stored()})

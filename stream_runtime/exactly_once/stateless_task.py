@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.exactly_once.chunks import ChunkSettings, chunks
-from stream_runtime.exactly_once.commits import StoredOffset, TakesBatches
+from stream_runtime.exactly_once.commits import StoredOffset, send_all
 from stream_runtime.exactly_once.committed import Committed, decode, encode
 from stream_runtime.exactly_once.report import NOTHING_DONE, Report
 from stream_runtime.fault_points import StatelessPoint, reach
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.records import Message
-from stream_runtime.source_batch import MessageBatches, MessageGroups, SourceBatch
+from stream_runtime.source_batch import SourceBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -177,14 +177,7 @@ class StatelessTask:
 
     def _commit(self, partition: SourcePartition, messages: Sequence[Message], offset: int) -> None:
         now, sent = self._wall_clock(), bool(messages) or not self.is_new(partition)
-        if isinstance(messages, (MessageGroups, MessageBatches)) and isinstance(self._commits, TakesBatches):
-            for groups in messages.batches if isinstance(messages, MessageBatches) else [messages]:
-                self._commits.send_groups(groups)
-                reach(StatelessPoint.SOME_SENT)
-        else:
-            for message in messages:
-                self._commits.send(message)
-                reach(StatelessPoint.SOME_SENT)
+        send_all(self._commits, messages, StatelessPoint.SOME_SENT)
         reach(StatelessPoint.ALL_SENT)
         metadata = encode(self._shapes[partition], now, sent=sent)
         self._commits.commit({partition: StoredOffset(offset, metadata)})

@@ -148,7 +148,7 @@ def test_a_decimal_with_more_digits_than_its_schema_says(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("altered", "told"),
+    ("altered", "problem"),
     [
         ("ALTER TABLE {table} DROP COLUMN name", "name"),
         ("ALTER TABLE {table} RENAME COLUMN name TO theirs", "name"),
@@ -156,7 +156,7 @@ def test_a_decimal_with_more_digits_than_its_schema_says(tmp_path: Path) -> None
     ],
     ids=["dropped", "renamed", "added"],
 )
-def test_a_table_that_was_altered_by_hand(shop: Shop, warehouse: Warehouse, altered: str, told: str) -> None:
+def test_a_table_that_was_altered_by_hand(shop: Shop, warehouse: Warehouse, altered: str, problem: str) -> None:
     """The error names the column that the load needs, or that is there already."""
     shop.put(1, 10, name="Ada")
     warehouse.run()
@@ -168,5 +168,5 @@ def test_a_table_that_was_altered_by_hand(shop: Shop, warehouse: Warehouse, alte
     with pytest.raises(CdcError) as caught:
         warehouse.run()
     assert caught.value.code is Code.WAREHOUSE_TABLE
-    assert told in caught.value.problem
+    assert problem in caught.value.problem
     assert "Bob" not in str(caught.value)
