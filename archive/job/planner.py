@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from archive.faults import ARCHIVE_FAULTS, location_taken
+from archive.files import check_store, open_store
 from archive.job.file_topics import FileTopics
 from archive.job.plan import DEAD_LETTER_BYTES, EVENT_BYTES, ArchivePlan, Stream, list_shares
 from archive.job.worker_loop import ArchiveTask
 from archive.settings import NOTHING
-from archive.stores.store import check_store, open_store
 from archive.table_names import unversioned
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.topics import matches

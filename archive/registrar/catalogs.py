@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from archive.records import Layout
     from archive.registrar.tables import Tables
     from archive.settings import ArchiveSettings
-    from archive.stores.store import Store
+    from stream_runtime.stores.store import Store
 
 
 def open_tables(settings: ArchiveSettings, store: Store, topic_id: str) -> dict[Layout, Tables]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from archive.events.ledger import LedgerEvent
     from archive.records import Layout
     from archive.registrar.tables import Tables
-    from archive.stores.store import Store
+    from stream_runtime.stores.store import Store
 
 _logger = structlog.get_logger(__name__)
 

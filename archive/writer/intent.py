@@ -18,8 +18,8 @@ from archive.table_names import versioned
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from archive.stores.store import Store
     from archive.writer.rows import FileKey
+    from stream_runtime.stores.store import Store
 
 FORMAT_VERSION = 1
 

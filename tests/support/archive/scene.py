@@ -12,8 +12,8 @@ import duckdb
 import fastavro
 
 from archive.events.file_event import FileEvent
+from archive.files import open_store
 from archive.records import Definition
-from archive.stores.local import LocalStore
 from archive.writer.cut import CutSettings
 from archive.writer.schema_plans import SchemaPlans
 from archive.writer.share_parts import EventTopic, ShareParts, ShareSettings
@@ -148,7 +148,7 @@ class Archive:
         self.topic = topic
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        self.store = LocalStore(str(folder / "lake"))
+        self.store = open_store(str(folder / "lake"))
         self.partitions = tuple(SourcePartition(TOPIC, number) for number in range(topic.shape.partitions))
         self.share = Share(TOPIC, self.partitions, f"{TOPIC}-0")
         self.database = folder / "commits.db"
