@@ -57,6 +57,10 @@ class Loader:
         self.deleted_days = deleted_days
         self._purged: dict[TableName, float] = {}
 
+    def of_form(self, form: Form) -> Loader:
+        """A loader of tables of a form, on the same connection."""
+        return self if form == self.form else Loader(self.connection, self.state_schema, form, self.deleted_days)
+
     def prepare(self) -> None:
         """Make the table of the positions, if it is not there. CdcError."""
         for statement in create_state(self.state_schema):
