@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from warehouse.faults import state_foreign, table_busy
-from warehouse.names import table_name
+from warehouse.job.definitions import each_definition
 from warehouse.targets.connection import LoadTakenError
 from warehouse.targets.open import open_loader
 
@@ -26,8 +26,8 @@ def pause_tables(settings: Settings, topics: Sequence[str], *, paused: bool) -> 
     """Pause the tables of these topics, or resume them. CdcError."""
     loader = open_loader(settings.warehouse)
     try:
-        for topic in topics:
-            table = table_name(topic, settings.warehouse.default_schema, loader.form.suffix)
+        for topic, made in each_definition(settings, topics).items():
+            table = made.table(topic, settings.warehouse.default_schema)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             mark_paused(loader, table, now if paused else "")
             click.echo(f"{table} is {'paused' if paused else 'loaded again'}")

@@ -49,9 +49,14 @@ class Loader:
         """deleted_days: how long the keys of deleted rows are kept; 0 for always."""
         self.connection = connection
         self.form = form
+        self.state_schema = state_schema
         self.states = States(connection, state_schema)
         self.deleted_days = deleted_days
         self._purged: dict[TableName, float] = {}
+
+    def of_form(self, form: Form) -> Loader:
+        """A loader of tables of a form, on the same connection."""
+        return self if form == self.form else Loader(self.connection, self.state_schema, form, self.deleted_days)
 
     def prepare(self) -> None:
         """Make the table of the positions, if it is not there. CdcError."""

@@ -198,8 +198,11 @@ class SchematizerClient:
             self._keep(self._recent, key, found)
         return found
 
-    def elements(self, schema_id: int) -> list[Element]:
-        return self._get(_ELEMENTS, "schemas", str(schema_id), "elements")
+    def elements(self, schema_id: int, topic: str | None = None) -> list[Element]:
+        """The fields of a schema, with the documentation of the topic's source: by default of the first topic that has
+        the schema, which several topics may share.
+        """
+        return self._get(_ELEMENTS, "schemas", str(schema_id), "elements", topic=topic)
 
     def register(  # noqa: PLR0913 - what a description is made of
         self,

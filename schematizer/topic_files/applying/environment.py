@@ -14,7 +14,7 @@ from schematizer.settings import Settings
 from schematizer.topic_files.applying.kafka import found_rights, read_rights, read_topics
 from schematizer.topic_files.applying.quotas import Quotas
 from schematizer.topic_files.applying.registry import Registry, topics_of
-from schematizer.topic_files.planning.differences import make_plan
+from schematizer.topic_files.planning.differences import make_plan, noted
 from schematizer.topic_files.planning.order import missing_earlier
 from schematizer.topic_files.planning.things import Kind
 from schematizer.topic_files.planning.wanted import wishes
@@ -72,6 +72,7 @@ class Environment:
             **self.registry.read(topics),
             **self.quotas.read(),
             **found_rights(rights or []),
+            **noted(kept),
         }
         return make_plan(self.name, wished, found, kept, self._earlier())
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import date  # noqa: TC003 - pydantic reads annotations
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cdc_common.clients.registry.kinds import Status
 from cdc_common.clients.registry.views import FieldText, SourceDocumentation
@@ -13,6 +13,7 @@ from schematizer.topic_files.files.base import Count, FileModel, Text
 from schematizer.topic_files.files.catalogue_file import (  # noqa: TC001 - as above
     Cleanup,
     Encoding,
+    PersonalData,
     Pii,
     Scope,
 )
@@ -57,6 +58,18 @@ class TopicWarehouse(FileModel):
 
     warehouse: Text = Field(description="Its name in `warehouses` of catalogue.toml.")
     form: Literal["current", "changes", "history"] = Field(default="current", description="Form of the table.")
+    deletes: Literal["remove", "mark"] = Field(
+        default="remove", description="What a deletion does in the form `current`: remove the row, or mark it."
+    )
+    personal_data: PersonalData | None = Field(
+        default=None, description="What is done with personal fields, if it is not what the warehouse says."
+    )
+
+    @model_validator(mode="after")
+    def _check_deletes(self) -> Self:
+        if self.deletes == "mark" and self.form != "current":
+            raise ValueError(f"deletes = 'mark' has no effect: the form is {self.form}")
+        return self
 
 
 class Waiver(FileModel):

@@ -39,6 +39,7 @@ NAMES = {
     "shorter-retention": "messages are deleted earlier",
     "fewer-in-sync": "acknowledged messages can be lost with fewer brokers",
     "delete-schema": "a schema that was applied is deleted from its subject",
+    "archive-off": "a topic is no longer archived",
     "before-staging": "a topic or schema comes to an environment before the one that it must be in first",
 }
 """The dangers that a flag can allow."""
@@ -51,6 +52,10 @@ def deleted_topic(topic: str) -> Danger:
 def deleted_schema(topic: str) -> Danger:
     loss = "Producers can no longer register it, and consumers with it may not read newer messages."
     return Danger("delete-schema", topic, loss)
+
+
+def archive_off(topic: str) -> Danger:
+    return Danger("archive-off", topic, "Its messages are no longer archived: those that Kafka deletes are lost.")
 
 
 def before_staging(topic: str, earlier: str) -> Danger:

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schematizer.topic_files.planning import dangers
 from schematizer.topic_files.planning.dangers import Danger
-from schematizer.topic_files.planning.things import Content, Kept, Kind, Thing, Value, Wanted, subject_of_thing
+from schematizer.topic_files.planning.things import (
+    NOTED,
+    Content,
+    Found,
+    Kept,
+    Kind,
+    Thing,
+    Value,
+    Wanted,
+    subject_of_thing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from schematizer.topic_files.planning.things import Found
     from schematizer.topic_files.planning.wanted import Wishes
 
 _OF_FILES_ALONE = {Kind.PRODUCER: frozenset({"seconds"}), Kind.CONSUMER: frozenset({"seconds"})}
@@ -183,7 +192,18 @@ def _unwanted(thing: Thing, kept: Kept, found: Found | None, is_elsewhere: bool,
         if topic not in topics:  # a topic that is gone keeps its schemas: files and archives have messages with them
             return Step(thing, Action.FORGET, about=kept.about)
         return Step(thing, Action.DELETE, dangers=[dangers.deleted_schema(topic)], about=kept.about)
-    return Step(thing, Action.DELETE, about=kept.about, content=found.content)
+    is_off = thing.kind is Kind.ARCHIVE and topic in topics  # otherwise the topic is gone too, which is worse
+    lost = [dangers.archive_off(topic)] if is_off else []
+    return Step(thing, Action.DELETE, dangers=lost, about=kept.about, content=found.content)
+
+
+def noted(kept: Mapping[Thing, Kept]) -> dict[Thing, Found]:
+    """Return the things that are nowhere but in the notes. One that was only about to be made is not there."""
+    return {
+        thing: Found(note.content, topic=thing.name.partition(" ")[0])
+        for thing, note in kept.items()
+        if thing.kind in NOTED and PENDING not in note.about
+    }
 
 
 def _checked_order(step: Step, earlier: Earlier) -> Step:

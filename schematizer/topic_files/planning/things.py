@@ -25,6 +25,9 @@ class Kind(StrEnum):
     CONSUMER = "consumer"
     QUOTA = "quota"
     RIGHT = "right"
+    # What cassandra-archive and cassandra-warehouse do with a topic: they read it in the registry's notes.
+    ARCHIVE = "archive"
+    WAREHOUSE = "warehouse"
 
 
 class Thing(NamedTuple):
@@ -77,6 +80,8 @@ class Kept(NamedTuple):
 
 
 Things = dict[Thing, Wanted]
+NOTED = frozenset({Kind.ARCHIVE, Kind.WAREHOUSE})
+"""Kinds of things that are nowhere but in the registry's notes."""
 
 
 def schema_thing(subject: str, canonical: str) -> Thing:
@@ -87,6 +92,11 @@ def schema_thing(subject: str, canonical: str) -> Thing:
 def subject_of_thing(thing: Thing) -> str:
     """Return the subject of a schema's name."""
     return thing.name.rpartition(" ")[0]
+
+
+def warehouse_thing(topic: str, warehouse: str) -> Thing:
+    """Name the table of a topic in a warehouse."""
+    return Thing(Kind.WAREHOUSE, f"{topic} {warehouse}")
 
 
 def client_thing(kind: Kind, topic: str, *parts: str) -> Thing:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.clients.registry.kinds import Part
 from schematizer.topic_files.files.catalogue_file import principal_of
 from schematizer.topic_files.planning import rights
-from schematizer.topic_files.planning.things import Kind, Thing, Things, Value, Wanted, client_thing, schema_thing
+from schematizer.topic_files.planning.things import (
+    Content,
+    Kind,
+    Thing,
+    Things,
+    Value,
+    Wanted,
+    client_thing,
+    schema_thing,
+    warehouse_thing,
+)
 from schematizer.topic_names import subject_of
 
 if TYPE_CHECKING:
@@ -82,9 +91,6 @@ def _about(repository: Repository, topic: TopicFolder) -> dict[str, str]:
     file = topic.file
     contact = repository.catalogue.owners[file.owner].contact
     about = {"path": topic.path, "owner": file.owner, "contact": contact, "typology": file.typology}
-    if file.archive is not None:  # cassandra-archive reads it there
-        said = file.archive.model_dump(mode="json", exclude_none=True)
-        about["archive"] = json.dumps({**said, "format": file.encoding}, sort_keys=True)
     link = repository.catalogue.link
     return about if link is None else {**about, "link": link.replace("{path}", topic.path)}
 
@@ -102,6 +108,21 @@ def _of_topic(repository: Repository, topic: TopicFolder) -> Iterator[tuple[Thin
     yield from _clients(repository, topic, about)
     for right in _topic_rights(repository.catalogue, topic):
         yield right.thing, Wanted(right.content, topic, about=about)
+    for thing, settings in _of_programs(repository.catalogue, topic):
+        yield thing, Wanted(settings, topic, about=about)
+
+
+def _of_programs(catalogue: CatalogueFile, topic: TopicFolder) -> Iterator[tuple[Thing, Content]]:
+    """Yield what the archive and the warehouses do with the topic."""
+    file = topic.file
+    if file.archive is not None:
+        said = file.archive.model_dump(mode="json", exclude_none=True, exclude={"event_time"})
+        times = {"event_time": "|".join(file.archive.event_time)} if file.archive.event_time else {}
+        yield Thing(Kind.ARCHIVE, topic.name), {**said, **times, "format": file.encoding}
+    for target in file.warehouses:
+        personal_data = target.personal_data or catalogue.warehouses[target.warehouse].personal_data
+        content: Content = {"form": target.form, "deletes": target.deletes, "personal_data": personal_data}
+        yield warehouse_thing(topic.name, target.warehouse), content
 
 
 def _entry(topic: TopicFolder) -> dict[str, Value]:

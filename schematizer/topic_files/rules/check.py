@@ -53,6 +53,7 @@ def _of_topic(repository: Repository, topic: TopicFolder) -> Iterator[Finding]:
     yield from fields.check_types(repository, topic)
     yield from fields.check_personal(repository, topic)
     yield from fields.check_event_time(topic)
+    yield from fields.check_warehouses(repository, topic)
     yield from schemas.check_schemas(repository, topic)
 
 

@@ -55,6 +55,12 @@ _ALL = (
     Rule("T206", "A service has a principal in the environment.", "Add the environment to its `principal`."),
     Rule("T207", "A service's owner is a team of catalogue.toml.", "Correct the name, or add the team.", False),
     Rule("T208", "A topic has a producer.", "List the services that write it."),
+    Rule(
+        "T209",
+        "A topic names a warehouse once.",
+        "Keep one of them: give another form a warehouse and a job of its own.",
+        False,
+    ),
     Rule("T301", "A topic has a doc.", "Add `doc`: what the topic holds."),
     Rule("T302", "Each field has a doc, in the schema or in the topic file.", "Add the field's `doc`."),
     Rule("T303", "A documented field is in the newest schema.", "Correct the path, or remove the entry."),
@@ -66,6 +72,17 @@ _ALL = (
         "T502", "The level of personal data is allowed for the typology and scope.", "Choose another scope or typology."
     ),
     Rule("T503", "A topic for personal data says which fields are personal.", "Mark them: `pii = true`."),
+    Rule(
+        "T504",
+        "A warehouse gets personal fields only if catalogue.toml says so.",
+        "Set the topic's `personal_data` to leave_out, or that of the warehouse to load.",
+        False,
+    ),
+    Rule(
+        "T505",
+        "A topic for personal data says what its warehouses do with it.",
+        "Set `personal_data` of the topic's warehouse to leave_out, or to load if the warehouse may have it.",
+    ),
     Rule("T601", "A schema is Avro.", "Correct the schema.", False),
     Rule("T602", "All schemas can read each other's messages.", "Give new fields a default, and keep types and names."),
     Rule("T603", "The primary key never changes.", "Keep it, or start a new topic."),
@@ -76,6 +93,11 @@ _ALL = (
     Rule("T701", "A topic is in the environment before this one.", "Add it there first."),
     Rule("T702", "Schemas are in the environment before this one.", "Add them there first, in the same order."),
     Rule("T801", "The field of the archive's event time is in the newest schema.", "Correct `archive.event_time`."),
+    Rule(
+        "T802",
+        "A warehouse loads topics of Avro with a schema of keys.",
+        "Set `encoding` to avro and add schemas/key.avsc, or remove the warehouse.",
+    ),
     Rule("T901", "A waiver counts until a day that is not past.", "Keep the rule, or agree on another day.", False),
     Rule("T902", "A waiver is for a rule that is broken.", "Remove the waiver.", False),
     Rule("T903", "A waiver is for a rule that can be waived.", "Keep the rule, and remove the waiver.", False),
