@@ -49,6 +49,7 @@ class Loader:
         """deleted_days: how long the keys of deleted rows are kept; 0 for always."""
         self.connection = connection
         self.form = form
+        self.state_schema = state_schema
         self.states = States(connection, state_schema)
         self.deleted_days = deleted_days
         self._purged: dict[TableName, float] = {}
