@@ -11,7 +11,7 @@ from archive.job.file_topics import FileTopics
 from archive.job.plan import DEAD_LETTER_BYTES, EVENT_BYTES, ArchivePlan, Stream, list_shares
 from archive.job.worker_loop import ArchiveTask
 from archive.settings import NOTHING
-from archive.table_names import unversioned
+from archive.table_names import main_table
 from cdc_common.errors.codes import CdcError
 from cdc_common.messages.topics import matches
 from cdc_native import is_enabled
@@ -92,8 +92,8 @@ class TopicPlanner(ChosenTopics):
         return self._definitions[topic]
 
     def table_of(self, topic: str) -> str:
-        """A schema version of one table may not have the name of another one."""
-        return unversioned(self.definition_of(topic).table)
+        """A schema version of one table, or its erasures, may not have the name of another one."""
+        return main_table(self.definition_of(topic).table)
 
     def check_settings(self) -> None:
         """Raise CdcError if the job cannot run with its settings. Makes the topic of the file events."""
