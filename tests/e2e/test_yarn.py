@@ -97,7 +97,7 @@ def test_client_mode(
     first, second = cluster.nodes
     try:
         scene.wait_for_changes(100)
-        check_is_of_archive(cluster.python_workers, ROCKSDB)
+        check_is_of_archive(cluster.python_workers, ROCKSDB, cluster.folder.path)
         before = cluster.executors()
         assert len(before) == 2
         os.kill(before[0], signal.SIGKILL)
@@ -129,7 +129,7 @@ def test_cluster_mode(
     job.start()
     try:
         scene.wait_for_changes(100)
-        check_is_of_archive(cluster.python_workers, ROCKSDB)
+        check_is_of_archive(cluster.python_workers, ROCKSDB, cluster.folder.path)
         [master] = cluster.masters()
         os.kill(cluster.executors()[0], signal.SIGKILL)
         scene.wait_for_changes(100)

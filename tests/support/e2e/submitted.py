@@ -136,13 +136,15 @@ def states(worker: SparkServer) -> set[str]:
     return {found.name for found in worker.work_directory.glob("app-*/*/state/*/*")}
 
 
-def check_is_of_archive(pythons: Callable[[], list[int]], library: str) -> None:
+def check_is_of_archive(pythons: Callable[[], list[int]], library: str, unpacked: Path | None = None) -> None:
     """A library of this name in the executors' Python is the unpacked archive's, and they have no way to anything else
-    of our packages. Waits until they have loaded it. pythons: the pids of the executors' Pythons.
+    of our packages. Waits until they have loaded it.
+
+    pythons: the pids of the executors' Pythons. unpacked: where the archive is; by default in their working folders.
     """
     wait_until(lambda: bool(_loaded(pythons(), library)), f"an executor to load {library}", WAIT_SECONDS)
     for folder, path in _loaded(pythons(), library):
-        assert folder in path.parents
+        assert (unpacked or folder) in path.parents
     for pid in pythons():
         given = psutil.Process(pid).environ().get("PYTHONPATH", "").split(os.pathsep)
         assert not [part for part in given if Path(part, "materializer").exists()]
