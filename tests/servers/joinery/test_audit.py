@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from confluent_kafka import Producer
 
-from cdc_common.errors.codes import CdcError, Code
+from cdc_common.errors.codes import Code
 from cdc_common.messages import wire
-from joinery.commands.audited import audit_joins
 from joinery.planning.joined_schema import key_schema, value_schema
+from tests.support.joinery.audits import audited
 from tests.support.joinery.local_job import LocalJob
 from tests.support.joinery.scene import TARGET_PARTITIONS, Row, Scene, random_rows
 from tests.support.joinery.tables import decode, encode
@@ -37,18 +37,6 @@ class Sent(NamedTuple):
 
 def order(number: int, total: float) -> Row:
     return Row("orders", {"id": number, "user_id": number, "total": total, "note": None})
-
-
-def audited(scene: Scene, capsys: pytest.CaptureFixture[str]) -> tuple[CdcError | None, list[str], list[str]]:
-    """The error, the lines about differences, and the others."""
-    error = None
-    try:
-        audit_joins(scene.settings(), scene.file, [])
-    except CdcError as caught:
-        error = caught
-    lines = capsys.readouterr().out.splitlines()
-    differences = [line for line in lines if "{" in line]
-    return error, differences, [line for line in lines if "{" not in line]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from joinery.commands.rebuilt import rebuild_joins
 from joinery.fault_points import JoinRebuildPoint
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, InjectedFaultError
-from tests.servers.joinery.test_audit import audited
+from tests.support.joinery.audits import audited
 from tests.support.joinery.local_job import LocalJob
 from tests.support.joinery.scene import TARGET_PARTITIONS, Scene, random_rows
 from tests.support.materializer.protocol_run import read_topic

@@ -164,7 +164,7 @@ OWN: dict[str, Work] = {
         "joinery.commands.tried:print_trial", "tests/unit/joinery/commands/test_tried.py", ('"try"',)
     ),
     "cassandra-joinery audit": Work(
-        "joinery.commands.audited:audit_joins", "tests/servers/joinery/test_audit.py", ("audit_joins(",)
+        "joinery.commands.audited:audit_joins", "tests/servers/joinery/test_audit.py", ("audited(",)
     ),
     "cassandra-joinery rebuild": Work(
         "joinery.commands.rebuilt:rebuild_joins", "tests/servers/joinery/test_rebuild.py", ("rebuild_joins(",)

@@ -325,7 +325,7 @@ CASES = {
         JOINERY,
         {'cdc_joinery_loading_partitions{join="orders"}': 3},
         {'cdc_joinery_loading_partitions{join="orders"}': 0},
-        "3 partitions of the join orders have loaded their inputs for 6 hours.",
+        "3 partitions of the join orders have loaded their inputs for 45 minutes.",
         labels=(("join", "orders"),),
     ),
     "CdcNodeNotTruncated": Case(
