@@ -32,11 +32,11 @@ EXPLANATIONS: dict[Code, Explanation] = {
         meaning="""A join cannot take a message of an input, or of its internal topic. The message of the error names
         join, topic, partition, offset and reason, without values. That partition stops there; all before is joined.
         Other partitions continue. The job retries after pauses of up to 5 minutes.""",
-        cause="""The message is not in the Confluent wire format, its bytes do not fit the schema in its header, its
-        row before the change is left out, or the change would change more joined rows than `most_rows`.""",
-        fix="""Raise `most_rows` in the joins file if that is the limit, then restart the job. To skip a message of an
-        input: stop the job, set the offset of the group `<group_id>.<join>` to the next one (`kafka-consumer-groups
-        --reset-offsets --to-offset`), start the job. Joined rows may lack that change then.""",
+        cause="""The message is not in the Confluent wire format, its bytes do not fit the schema in its header, or
+        its row before the change is left out.""",
+        fix="""Correct what wrote the message. To skip a message of an input: stop the job, set the offset of the group
+        `<group_id>.<join>` to the next one (`kafka-consumer-groups --reset-offsets --to-offset`), start the job. Joined
+        rows may lack that change then.""",
     ),
     Code.JOIN_REPEATED: Explanation(
         "Target has joined rows already",
@@ -54,6 +54,17 @@ EXPLANATIONS: dict[Code, Explanation] = {
         `retention.ms`). Or the input's chain of changes is broken: `before` is not the row of the change before.""",
         fix="""Give the join another name and another target: it reads its inputs from the beginning then. Raise
         `min.compaction.lag.ms` of the inputs' topics.""",
+    ),
+    Code.JOIN_LIMIT: Explanation(
+        "Too many joined rows",
+        meaning="""A change of one row of an input would change more joined rows than `most_rows` of the join. The
+        message has their number, the number of rows that each input has with that join key, and the first digits of the
+        SHA-256 of the key's bytes in place of the key. The partition of that key stops before the change; all before
+        is joined. Other partitions continue.""",
+        cause="""Many rows have one join key: often a default value, such as 0 or an empty text.""",
+        fix="""Raise `most_rows` in the joins file and restart the job: it continues with that message. Or filter the
+        rows of that key out (`where`), with a new name and a new target. The message at that offset of the internal
+        topic has the key.""",
     ),
     Code.JOIN_CASE: Explanation(
         "Case of a join failed",
@@ -79,6 +90,7 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.JOIN_PLAN: (Scope.COMMAND, Scope.TABLE),
     Code.JOIN_INPUT: (Scope.COMMAND, Scope.TABLE),
     Code.JOIN_MESSAGE: (Scope.RAW_PARTITION,),
+    Code.JOIN_LIMIT: (Scope.RAW_PARTITION,),
     Code.JOIN_REPEATED: (Scope.RAW_PARTITION,),
     Code.JOIN_CASE: (Scope.COMMAND,),
     Code.JOIN_HISTORY: (Scope.RAW_PARTITION,),

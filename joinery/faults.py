@@ -9,7 +9,7 @@ from stream_runtime.faults import Faults
 from stream_runtime.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from joinery.definition import Input, Join
@@ -47,8 +47,25 @@ def message_refused(join: str, partition: SourcePartition, offset: int, reason: 
     return CdcError(
         Code.JOIN_MESSAGE,
         f'join "{join}" cannot take the message at offset {offset} of {partition}: {reason}.',
-        "Correct what wrote it; a consumer of the topic shows it. Or raise most_rows in the joins file, if that is the "
-        "limit, and restart the job (docs/guides/joins.md).",
+        "Correct what wrote it; a consumer of the topic shows it (docs/guides/joins.md).",
+    )
+
+
+def fan_out_limited(
+    join: str, at: tuple[SourcePartition, int], reason: str, key: str, counts: Mapping[str, int]
+) -> CdcError:
+    """Return CdcError(JOIN_LIMIT) for a change of too many joined rows.
+
+    at: its partition and offset. key: the join key, masked. counts: of the rows that each input has with that key.
+    """
+    partition, offset = at
+    rows = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+    return CdcError(
+        Code.JOIN_LIMIT,
+        f'join "{join}" cannot take the message at offset {offset} of {partition}: {reason}. The rows with its join '
+        f"key (SHA-256 {key}…): {rows}.",
+        "Raise most_rows in the joins file and restart the job, or leave rows of that key out with a filter. The "
+        "message at that offset of the internal topic has the key.",
     )
 
 

@@ -104,6 +104,7 @@ class Code(Enum):
     JOIN_REPEATED = (123, 4)
     JOIN_CASE = (146, 1)
     JOIN_HISTORY = (147, 4)
+    JOIN_LIMIT = (155, 4)
     WAREHOUSE_MESSAGE = (130, 4)
     WAREHOUSE_VALUE = (131, 4)
     WAREHOUSE_SCHEMA = (132, 4)

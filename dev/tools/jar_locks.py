@@ -30,11 +30,14 @@ from dev.local_stack.java.peer_jars import (
     DEBEZIUM,
     DEBEZIUM_JDBC,
     FLINK,
+    ICEBERG_CORE,
+    ICEBERG_REST,
     ICEBERG_SPARK,
     JAVA_CLIENT,
     SPARK_AVRO,
     SPARK_KAFKA,
     SQLITE_JDBC,
+    YARN,
 )
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 
@@ -50,7 +53,20 @@ SERVERS = (
     FLINK_REGISTRY,
     *(version.jars for version in VERSIONS.values()),
 )
-PEERS = (APICURIO, DEBEZIUM, DEBEZIUM_JDBC, FLINK, ICEBERG_SPARK, JAVA_CLIENT, SPARK_AVRO, SPARK_KAFKA, SQLITE_JDBC)
+PEERS = (
+    APICURIO,
+    DEBEZIUM,
+    DEBEZIUM_JDBC,
+    FLINK,
+    ICEBERG_CORE,
+    ICEBERG_REST,
+    ICEBERG_SPARK,
+    JAVA_CLIENT,
+    SPARK_AVRO,
+    SPARK_KAFKA,
+    SQLITE_JDBC,
+    YARN,
+)
 SETS = list(dict.fromkeys([*SERVERS, *PEERS]))
 PATTERN = "[organisation]/[artifact]/[revision]/([classifier])/jar.[ext]"  # a folder for each part of a coordinate
 

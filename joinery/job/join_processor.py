@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError
-from joinery.faults import history_lost, message_refused
+from joinery.faults import fan_out_limited, history_lost, message_refused
 from joinery.internal.codec import CodecError, decode
 from joinery.job.native_join import IS_NATIVE, NativeJoin
-from joinery.joining.errors import JoinError, LostHistoryError
+from joinery.joining.errors import FanOutError, JoinError, LostHistoryError, masked
 from joinery.joining.join import join_chunk
 from joinery.joining.records import Joined
 from joinery.joining.start import is_empty
@@ -92,6 +92,11 @@ class JoinProcessor(Processor[ChunkResult]):
             made = join_chunk(self._stage.plan.rule, state, messages, self._most_bytes, is_new=is_new)
         except LostHistoryError as error:
             raise history_lost(self._stage.plan.join.name, self._partition, records[0].offset, error.reason) from error
+        except FanOutError as error:
+            plan = self._stage.plan
+            counts = {given.name: count for given, count in zip(plan.inputs, error.counts, strict=True)}
+            at = (self._partition, records[0].offset)
+            raise fan_out_limited(plan.join.name, at, error.reason, masked(error.group), counts) from error
         except JoinError as error:
             raise self._refused(records[0], error.reason) from error
         left = len(records) - len(messages) + made.left

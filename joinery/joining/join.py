@@ -177,7 +177,7 @@ class _ChunkJoin:
         counts = self._overlay.counts(step.routed.row.group)
         fan_out = prod(max(1, count) for number, count in enumerate(counts) if number != step.input)
         if self._rule.has_rows(_with(counts, step.input, 1)) and fan_out > self._rule.most_rows:
-            raise FanOutError(f"it changes {fan_out:,} joined rows, and the limit is {self._rule.most_rows:,}")
+            raise FanOutError(step.routed.row.group, counts, fan_out, self._rule.most_rows)
         stored = self._overlay.get(CONTINUATION)
         if stored is None:
             return None

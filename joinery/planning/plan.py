@@ -11,6 +11,7 @@ from joinery.joining.records import Rule
 from joinery.planning.column_types import compared_type, is_nullable, nullable
 from joinery.planning.errors import PlanError
 from joinery.planning.input_schema import InputSchema
+from joinery.planning.row_filters import RowFilter, plan_filters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +41,8 @@ class InputPlan(NamedTuple):
     ident: tuple[Target, ...]
     # The other columns of joined rows.
     columns: tuple[Target, ...]
+    # What its rows must pass.
+    filters: tuple[RowFilter, ...] = ()
 
     @property
     def is_unique(self) -> bool:
@@ -123,6 +126,7 @@ class _Planner:
             join,
             tuple(Target(column, self._own_field(Column(name, column), is_optional=is_optional)) for column in ident),
             tuple(Target(column, self._own_field(Column(name, column), is_optional=is_optional)) for column in others),
+            plan_filters(name, schema, self._join.input[name].filters()),
         )
 
     def _field(self, column: Column) -> dict[str, Any]:

@@ -35,12 +35,12 @@ class Piece(NamedTuple):
 
         ends: where each field of the record begins, and where the last one ends.
         """
-        value = self._value(data, ends)
+        value = self.value(data, ends)
         if not self.is_nullable:
             return value
         return NULL if value is None else VALUE + value
 
-    def _value(self, data: bytes, ends: Sequence[int]) -> bytes | None:
+    def value(self, data: bytes, ends: Sequence[int]) -> bytes | None:
         """The value's bytes without those of a branch; None if it is null."""
         if self.place is None:
             return None

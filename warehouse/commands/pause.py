@@ -11,7 +11,6 @@ from warehouse.faults import state_foreign, table_busy
 from warehouse.job.definitions import each_definition
 from warehouse.targets.connection import LoadTakenError
 from warehouse.targets.open import open_loader
-from warehouse.targets.statements import claim_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +56,5 @@ def _claim(loader: Loader, table: TableName, paused: str) -> bool:
         raise state_foreign(table, "is missing: it was never loaded")
     if bool(state.paused) == bool(paused):
         return True
-    after = state._replace(paused=paused).as_json()
     with loader.connection.transaction(table):
-        return bool(loader.connection.run(claim_state(loader.state_schema), after, *table, state.version))
+        return loader.states.claim(table, state._replace(paused=paused), state.version)

@@ -304,6 +304,9 @@ OTHERS: dict[str, Run] = {
 OPERATORS: dict[str, str] = {
     "systemctl": "needs systemd; make verify WHAT=guides has one, and WHAT=units starts each unit",
     "-u cassandra env": "sudo's arguments, before a command of the tables above",
+    "cp -a": "make verify WHAT=guides types it on a host",
+    "tar": "make verify WHAT=guides types it on a host",
+    "sed -e": "tests/unit/deploy/test_deploy.py runs it up to kubectl",
     "kubectl": "needs a cluster; the manifests are checked by tests/unit/deploy",
     "nodetool": "Cassandra's own, on an operator's node",
     "cqlsh": "Cassandra's own, on an operator's node",

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SOURCE_PARTITIONS = 2
 TARGET_PARTITIONS = 3
+FILTER = "total < 3"
+"""Of the orders. A random order passes in three of four cases."""
 KEYS = {"orders": {"id": "int"}, "users": {"id": "long"}}
 
 
@@ -51,7 +53,7 @@ class Row(NamedTuple):
 
 
 class Scene:
-    """The left join of orders with their users. Changes go to topics as the materializer sends them."""
+    """The left join of some orders with their users. Changes go to topics as the materializer sends them."""
 
     def __init__(self, bootstrap: str, registry: Registry, prefix: str, folder: Path) -> None:
         self.bootstrap = bootstrap
@@ -62,14 +64,18 @@ class Scene:
         self._registry = registry
         self._sequences: dict[tuple[str, int], int] = {}
         self._ids = {table: self._register(table) for table in KEYS}
+        self.write_file()
+
+    def write_file(self, most_rows: int = 1_000_000) -> None:
         self.file.write_text(
             f"""[[join]]
 name = "orders"
-target = {{ namespace = "{prefix}.joined", source = "orders" }}
+target = {{ namespace = "{self.prefix}.joined", source = "orders" }}
 on = ["o.user_id = u.id"]
 select = ["o.id as order_id", "o.total", "u.name as user_name"]
-input.o = {{ namespace = "{prefix}.shop", source = "orders" }}
-input.u = {{ namespace = "{prefix}.shop", source = "users", optional = true }}
+most_rows = {most_rows}
+input.o = {{ namespace = "{self.prefix}.shop", source = "orders", where = ["{FILTER}"] }}
+input.u = {{ namespace = "{self.prefix}.shop", source = "users", optional = true }}
 """
         )
 
@@ -154,7 +160,8 @@ input.u = {{ namespace = "{prefix}.shop", source = "users", optional = true }}
             for row in self.rows["users"].values():
                 database.execute("INSERT INTO u VALUES (?, ?)", [row["id"], row["name"]])
             selected = "coalesce(o.user_id, u.id), o.id, o.total, u.name"
-            found = database.execute(f"SELECT {selected} FROM o LEFT JOIN u ON o.user_id = u.id").fetchall()
+            joined = f"o LEFT JOIN u ON o.user_id = u.id WHERE o.{FILTER}"
+            found = database.execute(f"SELECT {selected} FROM {joined}").fetchall()
         return sorted(found, key=repr)
 
     def _plan(self) -> JoinPlan:
