@@ -55,6 +55,8 @@ PAGES = {
     "/unused?days=0": ["cdc.shop.orders", "Disable"],
     "/search": ["Type a few words"],
     "/search?q=tax": ["total", "value added tax included", "1 result for"],
+    "/search?q=custmer": ["Nothing has all of", "custmer", "for “customer”"],
+    "/search?q=timestamp": ["placed"],
     "/search?q=tax+zeppelin": ["Nothing has all of"],
 }
 HOSTILE = """"><script>alert(1)</script><img src=x onerror=alert(1)>'{{ 7 * 7 }}"""
