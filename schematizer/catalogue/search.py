@@ -38,7 +38,7 @@ _WEIGHT: ColumnElement[float] = literal_column("CASE search_documents.about WHEN
 
 
 class Near(NamedTuple):
-    """What has words that are nearly those that were asked for."""
+    """Hits of words that are nearly those that were asked for."""
 
     # The words that it has.
     words: str
@@ -87,7 +87,7 @@ class Search:
         return None
 
     def _near(self, word: str, grants: Grants) -> list[str]:
-        """The word itself if something has it, and else those that are near."""
+        """The word itself if something has it, otherwise those that are near."""
         if self.find(word, 1, grants) or not near_words.edits(word):
             return [word]
         has = [place.contains(piece) for piece in near_words.pieces(word) for place in _WORDS]
