@@ -70,7 +70,9 @@ class _Reader(NamedTuple):
     schemas: Mapping[str, Any]
 
     def operation(self, root: str, path: str, method: str, said: Mapping[str, Any]) -> Operation:
-        answer = next((said["responses"][code] for code in said["responses"] if code.startswith("2")), {})
+        answer: Mapping[str, Any] = next(
+            (said["responses"][code] for code in said["responses"] if code.startswith("2")), {}
+        )
         shape = _json_schema(answer)
         return Operation(
             said["operationId"],
