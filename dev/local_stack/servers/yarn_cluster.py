@@ -130,8 +130,7 @@ class YarnCluster(Managed):
             "yarn.resourcemanager.hostname": LOCALHOST,
             "yarn.scheduler.minimum-allocation-mb": 128,
             "yarn.scheduler.maximum-allocation-mb": NODE_MEMORY_MB,
-            "yarn.nm.liveness-monitor.expiry-interval-ms": 15_000,
-            "yarn.am.liveness-monitor.expiry-interval-ms": 15_000,
+            "yarn.nm.liveness-monitor.expiry-interval-ms": 30_000,
         }
         self.client_configuration = self._configure("client", common)
         self._configure("manager", common)
