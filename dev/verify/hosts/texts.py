@@ -30,8 +30,10 @@ REPLACED = {
 }
 """A placeholder of the guides, and the value here. There is no S3, and no PostgreSQL."""
 
-STATUSES = {"cassandra-materializer status": (0, 4)}
-"""It ends with 4 while a raw partition is stopped, as monitor.md says."""
+STATUSES = {"cassandra-materializer status": (0, 4), "cassandra-schematizer docs check docs/tables": (0, 1)}
+"""The first ends with 4 while a raw partition is stopped, as monitor.md says; the second with 1 if a field of the table has
+no documentation, as its page says: its file has one of seven.
+"""
 _NAMED = "it is named, and shown with its arguments elsewhere"
 _OTHER_JOBS = "of a job that does not run yet; it is run on the job's own page"
 _EXAMPLE = "an example of settings; tests/unit/docs/test_names_in_docs.py knows each key"
