@@ -86,6 +86,8 @@ def ensure_spark(engine: Engine, report: Report = print) -> None:
 def _bootstrap(archive: Path) -> None:
     hooks = [
         '--customize-hook=ln -s python3 "$1/usr/bin/python"',
+        # Python's headers name the file of this processor, which a compiler for another one does not find.
+        '--customize-hook=cd "$1/usr/include/python3.11" && ln -s ../*-linux-gnu .',
         f'--customize-hook=cp {_CERTIFICATES} "$1{_CERTIFICATES}"',
     ]
     command = ["mmdebstrap", "--variant=minbase", f"--include={_PACKAGES}", *hooks, "bookworm", str(archive)]
