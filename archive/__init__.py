@@ -5,10 +5,10 @@ Messages pass through the rooms of this package like this:
 1. `job` plans the topics and reads them, on the stream runtime. A share is a group of partitions of one topic.
 2. `writer` makes Arrow columns of the messages, spills them to the local disk, and decides where a cut ends. It stores
    the intent of a cut, makes the cut's Parquet files, stores them, and commits a file event with the offsets.
-3. `stores` is where files are kept: each is written completely and only once.
-4. `events` has the file events, which are the ledger of all files, and proves it.
-5. `registrar` makes the tables of an Iceberg catalog from the file events.
+3. `events` has the file events, which are the ledger of all files, and proves it.
+4. `registrar` makes the tables of an Iceberg catalog from the file events.
 
-`records` and `table_names` are what the rooms give each other. Each room imports only rooms below it (see the layers in
+`files` opens the store of the files, where each is written completely and only once (stream_runtime.stores). `records`
+and `table_names` are what the rooms give each other. Each room imports only rooms below it (see the layers in
 pyproject.toml).
 """

@@ -31,24 +31,6 @@ def subject_missing(table: str, subject: str) -> CdcError:
     )
 
 
-def location_refused(location: str, problem: str) -> CdcError:
-    return CdcError(
-        Code.ARCHIVE_LOCATION,
-        f"The archive's location {location} cannot be used: {problem}.",
-        "Give archive.location a folder that all workers reach and may write, on a file system with hard links and "
-        "free space, or s3://bucket/folder with credentials that may list, read, write and delete below it.",
-    )
-
-
-def store_away(location: str, problem: str) -> CdcError:
-    """A store that may answer later."""
-    return CdcError(
-        Code.ARCHIVE_STORE_AWAY,
-        f"The archive's location {location} does not answer: {problem}.",
-        "See that the store is up and that workers and driver reach it. It is tried again by itself.",
-    )
-
-
 def spill_refused(file: str, error: OSError) -> CdcError:
     return CdcError(
         Code.ARCHIVE_LOCATION,
@@ -105,6 +87,16 @@ def table_failed(table: str, kind: str, trace: str) -> CdcError:
     )
 
 
+def catalog_refused(kind: str, trace: str) -> CdcError:
+    """A catalog that does not answer, or refuses. kind: `iceberg` or `hive`. trace: without values."""
+    return CdcError(
+        Code.ARCHIVE_SETTING,
+        f"The catalog of the {kind} tables cannot be used: {trace.strip().splitlines()[-1]}.",
+        "See that it answers at archive.catalog_uri, and that it takes the credentials: of PyIceberg's catalogs those "
+        "in PYICEBERG_CATALOG__NAME__…, of Glue those of AWS. Files are kept while it is away, and registered later.",
+    )
+
+
 def share_size_changed(share: str, known: int, now: int) -> CdcError:
     return CdcError(
         Code.ARCHIVE_SETTING,
@@ -157,6 +149,23 @@ class ArchiveFaults(Faults):
             f"Raise retention.ms of the topic. To go on without them, set `{topic} lost=accept` in "
             "archive.topic_settings and restart the job: the file event names what is lost, and "
             "cdc_archive_lost_messages_total counts it. Take the setting out again later."
+        )
+
+    def location_refused(self, location: str, problem: str) -> CdcError:
+        """stream_runtime.stores.faults.StoreFaults."""
+        return CdcError(
+            Code.ARCHIVE_LOCATION,
+            f"The archive's location {location} cannot be used: {problem}.",
+            "Give archive.location a folder that all workers reach and may write, on a file system with hard links and "
+            "free space, or s3://bucket/folder with credentials that may list, read, write and delete below it.",
+        )
+
+    def store_away(self, location: str, problem: str) -> CdcError:
+        """As location_refused."""
+        return CdcError(
+            Code.ARCHIVE_STORE_AWAY,
+            f"The archive's location {location} does not answer: {problem}.",
+            "See that the store is up and that workers and driver reach it. It is tried again by itself.",
         )
 
     def advise_restart(self, topic: str) -> str:

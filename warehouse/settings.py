@@ -43,11 +43,19 @@ class WarehouseSettings(ChosenTopicsSettings):
     ] = "duckdb:////var/lib/cassandra-warehouse/warehouse.duckdb"
     password: Annotated[SecretStr, Field(description="Password of PostgreSQL's user.")] = SecretStr("")
     password_file: Annotated[Path | None, Field(description="File that holds the password.")] = None
+    deployment: Annotated[
+        str,
+        Field(
+            description="Environment of topic files (`topics apply`) whose topics name this warehouse, and are loaded "
+            "too, as their files say; empty for none. The registry knows them."
+        ),
+    ] = ""
+    name: Annotated[str, Field(description="Name of this warehouse in topic files.", pattern=r"^\S*$")] = ""
     form: Annotated[
         Literal["current", "changes", "history"],
         Field(
             description="Form of the tables: the rows as they are; each change, in `TABLE__changes`; or each version "
-            "of a row and when it was valid, in `TABLE__history`. A job has one form."
+            "of a row and when it was valid, in `TABLE__history`. A topic file may choose another one for its topic."
         ),
     ] = "current"
     deletes: Annotated[
@@ -110,6 +118,10 @@ class WarehouseSettings(ChosenTopicsSettings):
 
     def conflicts(self, _shared: shared.Settings) -> Iterator[Conflict]:
         """Settings that have no effect."""
+        if bool(self.deployment) != bool(self.name):
+            lone, other = ("deployment", "name") if self.deployment else ("name", "deployment")
+            why = f"has no effect: warehouse.{other} is empty"
+            yield Conflict(f"warehouse.{lone}", why, f"Set warehouse.{other}, or remove it.")
         if self.deletes == "mark" and self.form != "current":
             yield Conflict("warehouse.deletes", f'has no effect: warehouse.form is "{self.form}"', "Remove it.")
         if self.target.startswith("duckdb:"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from archive.events.ledger import Ledger
 from archive.events.verify import LedgerCheck
 from archive.faults import ARCHIVE_FAULTS, ledger_broken
-from archive.stores.store import open_store
+from archive.files import open_store
 from stream_runtime.kafka import command_errors
 
 if TYPE_CHECKING:

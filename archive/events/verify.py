@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from archive.events.file_event import FileEvent
     from archive.records import MadeFile, ShareName
-    from archive.stores.store import Store
+    from stream_runtime.stores.store import Store
 
 
 _READ = ["_kafka_topic", "_kafka_partition", "_kafka_offset"]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archive.fault_points import ArchivePoint
 from archive.faults import ARCHIVE_FAULTS
+from archive.files import open_store
 from archive.job.plan import DEAD_LETTER_BYTES, ArchivePlan, Stream
 from archive.job.share_report import ShareReport, open_report
-from archive.stores.store import open_store
 from archive.writer.cut import CutSettings
 from archive.writer.positions import CutPosition
 from archive.writer.schema_plans import SchemaPlans

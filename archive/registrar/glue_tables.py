@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from archive.registrar.tables import TableKey, Waiting
-    from archive.stores.store import Store
     from archive.writer.columns import Columns
+    from stream_runtime.stores.store import Store
 
 _Item = TypeVar("_Item")
 _AT_ONCE = 100  # the most partitions of a request

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from archive.registrar.tables import TableKey, Waiting
     from archive.settings import ArchiveSettings
-    from archive.stores.store import Store
     from archive.writer.columns import Columns
+    from stream_runtime.stores.store import Store
 
 
 class IcebergTables:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from archive.stores.store import Store
+    from stream_runtime.stores.store import Store
 
 FORMAT_VERSION = 1
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 import structlog
 
 from archive.events.ledger import Ledger
+from archive.files import open_store
 from archive.registrar.catalogs import open_tables
 from archive.registrar.registrar import Registrar
-from archive.stores.store import open_store
 from cdc_common.errors.codes import CdcError
 from stream_runtime.errors import trace_of
 from stream_runtime.kafka import driver_errors

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from archive.stores.store import Store
+    from stream_runtime.stores.store import Store
 
 _GROUP_BYTES = 64 * 1024 * 1024
 _OFFSETS = ("_kafka_partition", "_kafka_offset", "_kafka_timestamp", "_event_time")

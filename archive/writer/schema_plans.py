@@ -34,7 +34,7 @@ from cdc_native.avro.program import Program
 
 if TYPE_CHECKING:
     from archive.records import PlanForm
-    from archive.stores.store import Store
+    from stream_runtime.stores.store import Store
 
 _logger = structlog.get_logger(__name__)
 ENVELOPE_FIELDS = ("before", "after", "source", "op")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from archive.records import Definition
-from archive.stores.store import Store
 from archive.writer.cut import CutSettings
 from archive.writer.schema_plans import SchemaPlans
 from stream_runtime.exactly_once.commits import Commits
+from stream_runtime.stores.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -371,7 +371,7 @@ cdef void _read(Build* build, int at) noexcept nogil:
     if column.has_branch:
         number = read_avro_long(c)
         if number != column.branch or c.is_bad:
-            if number != column.null_at:
+            if not column.is_nullable or number != column.null_at:
                 c.is_bad = True
             if not c.is_bad:
                 _append_null(build, at)

@@ -104,7 +104,8 @@ cdef class Consumer(Client):
         self.check(error)
 
     def committed(self, partitions, double seconds):
-        """The group's committed offset and metadata of each of the (topic, partition); offset -1001 if there is none.
+        """The group's committed offset, metadata and error code of each of the (topic, partition); offset -1001 if there
+        is none, code 0 without an error.
 
         Waits up to `seconds`, also for the end of an open transaction. confluent-kafka and this core end metadata
         with a NUL, which is left out.
@@ -120,9 +121,9 @@ cdef class Consumer(Client):
             self.check_code(error)
             for i in range(made.count):
                 item = &made.items[i]
-                self.check_code(item.err)
                 text = (<char*>item.metadata)[: item.metadata_size] if item.metadata != NULL else None
-                found.append((item.offset, None if text is None else text.removesuffix(b"\0").decode(errors="replace")))
+                metadata = None if text is None else text.removesuffix(b"\0").decode(errors="replace")
+                found.append((item.offset, metadata, item.err))
         finally:
             self.rk.partitions_destroy(made)
         return found

@@ -1,4 +1,4 @@
-"""Print a bill of materials of the image that it runs in, as CycloneDX JSON: packages of Debian and Python, Java, and jars.
+"""Print a bill of materials of the image that it runs in, as CycloneDX JSON: all packages, Java and jars.
 
 The Dockerfile runs it when all is installed, with Python's library alone.
 """

@@ -243,7 +243,7 @@ class PollLoop(WorkerLoop["BatchPlan"]):
             position = self._reader.positions([raw_partition])[raw_partition]
             if isinstance(position, CdcError):
                 raise position
-            bounds = self._reader.bounds(raw_partition)
+            bounds = self._topics.bounds([raw_partition])[raw_partition]
             check_offset(raw_partition, 0 if position is None else position.offset, bounds, RAW_FAULTS)
         except CdcError as error:
             self.fail(Share.of(raw_partition), error)

@@ -6,28 +6,46 @@ They are the same librdkafka with the same properties, and make no Python object
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition, cimpl
+from confluent_kafka import KafkaError, KafkaException, cimpl
 
 from cdc_common.clients.kafka import log_line, logged_admin
 from cdc_native.kafka.consumer import Consumer
 from cdc_native.kafka.librdkafka import LibrdkafkaError
 from cdc_native.kafka.transactions import TransactionalProducer
 from stream_runtime.kafka.clients import QUICK
-from stream_runtime.records import SourcePartition
+from stream_runtime.kafka.consumers import Errors, Polled
+from stream_runtime.records import Record, SourcePartition
 from stream_runtime.source_batch import SourceBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from confluent_kafka import TopicPartition
     from confluent_kafka.admin import ClusterMetadata
 
     from cdc_common.settings import KafkaSettings
+    from cdc_native.kafka.source_batch import SourceBatch as NativeBatch
     from stream_runtime.records import ChangeRun
     from stream_runtime.source_batch import MessageGroups
 
 _READ_BYTES = 8_388_608  # of keys and values at once
+
+
+class Committed(NamedTuple):
+    """A confluent_kafka.TopicPartition with a committed offset."""
+
+    # The topic's name.
+    topic: str
+    # The partition's number.
+    partition: int
+    # The offset; OFFSET_INVALID if there is none.
+    offset: int
+    # What was committed with it.
+    metadata: str
+    # Why it could not be read.
+    error: KafkaError | None
 
 
 class NativeConsumer:
@@ -36,12 +54,12 @@ class NativeConsumer:
     def __init__(self, properties: Mapping[str, object]) -> None:
         self._consumer = Consumer(cimpl.__file__, properties, log_line)
 
-    def committed(self, partitions: Sequence[TopicPartition], timeout: float) -> list[TopicPartition]:
+    def committed(self, partitions: Sequence[TopicPartition], timeout: float) -> list[Committed]:
         with _errors():
             found = self._consumer.committed([(at.topic, at.partition) for at in partitions], timeout)
         return [
-            TopicPartition(at.topic, at.partition, offset, metadata=metadata or "")
-            for at, (offset, metadata) in zip(partitions, found, strict=True)
+            Committed(at.topic, at.partition, offset, metadata or "", KafkaError(code) if code else None)
+            for at, (offset, metadata, code) in zip(partitions, found, strict=True)
         ]
 
     def incremental_assign(self, partitions: Sequence[TopicPartition]) -> None:
@@ -52,21 +70,28 @@ class NativeConsumer:
         with _errors():
             self._consumer.unassign([(at.topic, at.partition) for at in partitions])
 
-    def poll(
-        self, most: int, seconds: float
-    ) -> tuple[list[tuple[SourcePartition, SourceBatch]], list[tuple[SourcePartition | None, int, KafkaError]]]:
-        """Read for `seconds`, or until there are `most` messages: what was read of each partition, and the errors and
-        ends of partitions, each with its offset.
+    def poll(self, most: int, seconds: float) -> tuple[list[tuple[SourcePartition, SourceBatch]], Errors]:
+        """Read for `seconds`, or until there are `most` messages: a batch of what was read of each partition, and the
+        errors and ends of partitions, each with its offset.
         """
+        batches, errors = self._poll(most, _READ_BYTES, seconds)
+        return [(SourcePartition(batch.topic, batch.partition), SourceBatch(batch)) for batch in batches], errors
+
+    def poll_records(self, most: int, most_bytes: int, seconds: float) -> Polled:
+        """Read as `poll` does, also until there are `most_bytes` of keys and values. The last 1,000 messages may exceed
+        them. The records are made by the core: no Python code runs for each.
+        """
+        batches, errors = self._poll(most, most_bytes, seconds)
+        records = [(SourcePartition(batch.topic, batch.partition), batch.records(Record)) for batch in batches]
+        return Polled(records, sum(batch.size for batch in batches), errors)
+
+    def _poll(self, most: int, most_bytes: int, seconds: float) -> tuple[list[NativeBatch], Errors]:
         with _errors():
-            batches, errors = self._consumer.poll(most, _READ_BYTES, seconds)
-        return (
-            [(SourcePartition(batch.topic, batch.partition), SourceBatch(batch)) for batch in batches],
-            [
-                (SourcePartition(topic, partition) if topic else None, offset, KafkaError(code, text))
-                for topic, partition, offset, code, text in errors
-            ],
-        )
+            batches, errors = self._consumer.poll(most, most_bytes, seconds)
+        return batches, [
+            (SourcePartition(topic, partition) if topic else None, offset, KafkaError(code, text))
+            for topic, partition, offset, code, text in errors
+        ]
 
     def close(self) -> None:
         with _errors():

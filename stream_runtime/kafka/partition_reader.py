@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from cdc_common.clients.kafka import WITHOUT_GROUP, client_config
 from stream_runtime.kafka.clients import QUICK, batches
-from stream_runtime.kafka.raw_reader import record_of
+from stream_runtime.kafka.consumers import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

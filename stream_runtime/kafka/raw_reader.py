@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
-from cdc_common.clients.kafka import LOGGED, client_config
+from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_errors import is_transient, kafka_error
 from cdc_common.errors.codes import CdcError
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
-from stream_runtime.kafka.clients import QUICK, TIMEOUT, driver_errors
+from stream_runtime.kafka.clients import QUICK, driver_errors
+from stream_runtime.kafka.consumers import open_consumer
 from stream_runtime.kafka.positions import read_each_position
 from stream_runtime.records import Record, SourcePartition
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings
     from stream_runtime.exactly_once.position import Position
 
-_AT_ONCE = 1000
 _MEMORY = {
     # librdkafka reads ahead by at most the first value and one fetch response of the second.
     "queued.max.messages.kbytes": 16_384,
@@ -46,7 +46,7 @@ class ReadBudget(NamedTuple):
 
     # The number of messages.
     messages: int
-    # Bytes of values. The last message may exceed them.
+    # Bytes of keys and values. The last messages, at most 1,000, may exceed them.
     bytes: int
 
 
@@ -73,7 +73,6 @@ class RawReader:
         self._group = group
         self._faults = faults
         self._wait_ms = wait_ms
-        self._names: dict[tuple[str, int], SourcePartition] = {}
         self._next: dict[SourcePartition, int] = {}  # offsets
         self._heard: dict[SourcePartition, float] = {}  # when the last message came
         self._behind: dict[SourcePartition, int] = {}  # those that were behind at the last look, and their next offsets
@@ -81,15 +80,14 @@ class RawReader:
         self._idle: set[SourcePartition] = set()
         self._next_look = 0.0  # for source partitions that have become idle
         self._consumer = self._new_consumer({"fetch.min.bytes": _MIN_BYTES, "fetch.wait.max.ms": wait_ms})
-        self._idle_consumer: Consumer | None = None
+        self._idle_consumer: Any = None
 
-    def _new_consumer(self, fetch: Mapping[str, int]) -> Consumer:
-        return Consumer(
+    def _new_consumer(self, fetch: Mapping[str, int]) -> Any:  # noqa: ANN401 - see open_consumer
+        return open_consumer(
             {
                 **client_config(self._settings),
                 **QUICK,
                 **_MEMORY,
-                **LOGGED,
                 "group.id": self._group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
@@ -103,21 +101,12 @@ class RawReader:
         with driver_errors(f"read the offsets of the group {self._group}"):
             return read_each_position(self._consumer, partitions, self._faults)
 
-    def bounds(self, partition: SourcePartition) -> tuple[int, int]:
-        """The first available offset and the next one."""
-        with driver_errors(f"read the offsets of {partition}"):
-            # Refreshes the metadata: a starting broker may have answered that there is no such partition.
-            self._consumer.list_topics(partition.topic, TIMEOUT)
-            first, following = self._consumer.get_watermark_offsets(TopicPartition(*partition), TIMEOUT)
-        return first, following
-
     def add(self, offsets: Mapping[SourcePartition, int]) -> None:
         """Read these source partitions too, from these offsets on."""
         if offsets:
             are_many = len(self._next) + len(offsets) > MOST_BUSY
             with driver_errors("read the source topics"):
                 (self._assign_idle if are_many else self._assign_busy)(offsets)
-            self._names |= {(partition.topic, partition.partition): partition for partition in offsets}
             self._next |= offsets
             self._heard |= dict.fromkeys(offsets, time.monotonic())
 
@@ -125,7 +114,6 @@ class RawReader:
         """Read this partition too, from its first message on."""
         with driver_errors(f"read {partition}"):
             self._assign_busy({partition: OFFSET_BEGINNING})
-        self._names[partition.topic, partition.partition] = partition
         self._next[partition] = OFFSET_BEGINNING
         self._heard[partition] = time.monotonic()
 
@@ -155,9 +143,9 @@ class RawReader:
         """Stop reading these source partitions."""
         gone = []
         for partition in partitions:
-            if self._names.pop((partition.topic, partition.partition), None):
+            if self._next.pop(partition, None) is not None:
                 gone.append(partition)
-                del self._next[partition], self._heard[partition]
+                del self._heard[partition]
                 self._behind.pop(partition, None)
         if gone:
             with driver_errors("read the source topics"):
@@ -180,17 +168,21 @@ class RawReader:
         end = time.monotonic() + seconds
         count = size = of_idle = 0
         consumers = [self._consumer] if self._idle_consumer is None else [self._idle_consumer, self._consumer]
-        while consumers and count < budget.messages and size < budget.bytes:
-            consumer = consumers[0]
-            asked = min(_AT_ONCE, budget.messages - count)
+        for consumer in consumers:
+            if count >= budget.messages or size >= budget.bytes:
+                break
             wait = max(0.0, end - time.monotonic()) if consumer is self._consumer and not of_idle else 0.0
             with driver_errors("read the source topics"):
-                messages = consumer.consume(asked, wait)
-                size += self._add_messages(messages, read)
-            count += len(messages)
-            of_idle += len(messages) if consumer is not self._consumer else 0
-            if len(messages) < asked:
-                consumers.pop(0)
+                polled = consumer.poll_records(budget.messages - count, budget.bytes - size, wait)
+                for where, _, error in polled.errors:
+                    if where is None or where in self._next:  # otherwise it has just been removed
+                        self._add_error(where, error, read)
+            for partition, records in polled.records:
+                count += len(records)
+                if partition in self._next:
+                    read.records[partition] += records
+            size += polled.size
+            of_idle = count if consumer is not self._consumer else of_idle
         now = time.monotonic()
         if count >= budget.messages or size >= budget.bytes:  # more may wait, of any source partition
             self._heard = dict.fromkeys(self._heard, now)
@@ -247,21 +239,6 @@ class RawReader:
                     self._assign_idle({partition: self._next[partition] for partition in idle})
         return stuck
 
-    def _add_messages(self, messages: list[Message], read: Read) -> int:
-        """The bytes of their values. There are many: nothing is called or looked up that is not needed."""
-        size = 0
-        names, records = self._names, read.records
-        for message in messages:
-            partition = names.get((message.topic(), message.partition()))  # type: ignore[arg-type]
-            error = message.error()
-            if error is not None:
-                self._add_error(partition, error, read)
-            elif partition is not None:
-                record = record_of(message)
-                records[partition].append(record)
-                size += len(record[1])
-        return size
-
     def _add_error(self, partition: SourcePartition | None, error: KafkaError, read: Read) -> None:
         """An error without a partition is the consumer's: it concerns all source partitions."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
@@ -270,9 +247,3 @@ class RawReader:
             if partition is None:
                 raise KafkaException(error)
             read.errors[partition] = kafka_error(f"Cannot read {partition}", error)
-
-
-def record_of(message: Message) -> Record:
-    """The record of a source topic's message."""
-    fields = message.key() or b"", message.value() or b"", message.offset(), message.timestamp()[1]
-    return tuple.__new__(Record, fields)  # half of the time of Record(...)

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
-import cdc_native
-from cdc_common.clients.kafka import LOGGED, client_config
+from cdc_common.clients.kafka import client_config
 from cdc_common.clients.kafka_errors import is_transient, kafka_error
 from cdc_common.errors.codes import CdcError
 from stream_runtime.faults import NEUTRAL_FAULTS, Faults
 from stream_runtime.kafka import driver_errors
 from stream_runtime.kafka.clients import QUICK
+from stream_runtime.kafka.consumers import open_consumer
 from stream_runtime.kafka.positions import read_stored
 from stream_runtime.records import SourcePartition, SourceRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from confluent_kafka import Message
+    from collections.abc import Collection, Mapping
 
     from cdc_common.settings import KafkaSettings
     from stream_runtime.exactly_once.commits import StoredOffset
 
-_AT_ONCE = 1000
 _AHEAD_BYTES = 33_554_432  # that all consumers of a process read ahead, beside a fetch response of each
 _LEAST_AHEAD, _MOST_AHEAD = 262_144, 16_777_216  # by one consumer
 _MESSAGE_BYTES = 400  # librdkafka keeps about as much for each message that is read ahead, beside its bytes
 _FETCHED_BYTES = 1_048_576  # of a partition at once: librdkafka's default
-
-
-_Errors = list[tuple[SourcePartition | None, int, KafkaError]]
-"""Errors and ends of partitions, each with its offset; an error without a partition is the consumer's."""
 
 
 class Read(NamedTuple):
@@ -59,7 +50,7 @@ class SourceReader:
     ) -> None:
         self._faults = faults
         self._assigned: dict[SourcePartition, int] = {}
-        self.consumer = _open_consumer(
+        self.consumer = open_consumer(
             {
                 **client_config(settings),
                 **QUICK,
@@ -131,48 +122,3 @@ def _memory(readers: int) -> dict[str, int]:
         "max.partition.fetch.bytes": min(ahead // 2, _FETCHED_BYTES),
         "fetch.queue.backoff.ms": 20,
     }
-
-
-class ConfluentConsumer(Consumer):
-    """confluent-kafka's consumer, with the core's `poll`."""
-
-    def poll(  # type: ignore[override]
-        self, most: int, seconds: float
-    ) -> tuple[list[tuple[SourcePartition, list[SourceRecord]]], _Errors]:
-        """See stream_runtime.kafka.native_clients.NativeConsumer."""
-        records: dict[SourcePartition, list[SourceRecord]] = defaultdict(list)
-        errors: _Errors = []
-        end = time.monotonic() + seconds
-        count = 0
-        while count < most:
-            left = end - time.monotonic()
-            messages = self.consume(min(_AT_ONCE, most - count), max(0.0, left))
-            count += len(messages)
-            _sort(messages, records, errors)
-            if left <= 0:
-                break
-        return list(records.items()), errors
-
-
-def _sort(messages: Iterable[Message], records: dict[SourcePartition, list[SourceRecord]], errors: _Errors) -> None:
-    for message in messages:
-        error = message.error()
-        partition = SourcePartition(message.topic() or "", message.partition() or 0)
-        offset = message.offset()
-        if error is not None:
-            errors.append((partition if message.topic() else None, -1 if offset is None else offset, error))
-            continue
-        assert offset is not None
-        key, value = message.key(), message.value()
-        records[partition].append(
-            SourceRecord(None if key is None else bytes(key), None if value is None else bytes(value), offset)
-        )
-
-
-def _open_consumer(properties: Mapping[str, object]) -> Any:  # noqa: ANN401 - one of two clients with the same methods
-    """The core's consumer if it is in use."""
-    if cdc_native.is_enabled():
-        from stream_runtime.kafka.native_clients import NativeConsumer  # noqa: PLC0415 - the core may be missing
-
-        return NativeConsumer(properties)
-    return ConfluentConsumer({**properties, **LOGGED})

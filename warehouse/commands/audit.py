@@ -19,6 +19,7 @@ from warehouse.faults import (
     table_busy,
     tables_differ,
 )
+from warehouse.job.definitions import each_definition
 from warehouse.job.planner import TopicPlanner
 from warehouse.job.run import job_of
 from warehouse.loading.fitting import Fitting
@@ -49,8 +50,10 @@ def audit_tables(settings: Settings, topics: Sequence[str], *, repairs: bool) ->
     loader = open_loader(settings.warehouse)
     try:
         with RegistryClient(settings.registry) as registry:
-            audits = Audits(settings, registry, loader)
-            count = sum([audits.audit(topic, repairs=repairs) for topic in chosen])
+            count = 0
+            for topic, made in each_definition(settings, chosen).items():
+                audits = Audits(settings, registry, loader.of_form(made.form))
+                count += audits.audit(topic, repairs=repairs)
     finally:
         loader.connection.close()
     if count:

@@ -12,10 +12,10 @@ from stream_runtime.records import SourcePartition, TopicShape
 from stream_runtime.source_batch import SourceBatch
 from stream_runtime.worker.open_shares import OpenShares
 from warehouse.faults import WAREHOUSE_FAULTS
+from warehouse.job.definitions import Definition
 from warehouse.job.plan import WarehousePlan
 from warehouse.loading.report import LoadReport
 from warehouse.loading.table_task import Source, TableTask, TaskSettings
-from warehouse.names import table_name
 from warehouse.tables.marks import SchematizerCatalogue
 from warehouse.tables.schemas import Schemas
 from warehouse.targets.open import open_loader
@@ -36,6 +36,8 @@ class OpenTable(NamedTuple):
 
     # The shape of its topic.
     shape: TopicShape
+    # How the table is made.
+    definition: Definition
     # Its protocol.
     task: TableTask
     # The partitions of its topic.
@@ -66,7 +68,8 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
         return self._job.settings.group_id
 
     def is_planned(self, plan: WarehousePlan, share: Share, opened: OpenTable) -> bool:
-        return plan.shapes.get(share.stream) == opened.shape
+        planned = plan.shapes.get(share.stream), plan.definitions.get(share.stream)
+        return planned == (opened.shape, opened.definition)
 
     def open(self, plan: WarehousePlan, share: Share) -> Report:
         """The report has the offsets that the table is at."""
@@ -78,18 +81,23 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
     def open_share(self, plan: WarehousePlan, share: Share, reader: SourceReader) -> OpenTable:
         """Read the table's state, and read its topic on from there."""
         shape, own = plan.shapes[share.stream], self._job.settings
-        table = table_name(share.stream, own.default_schema, self._loader.form.suffix)
+        definition = plan.definitions[share.stream]
+        table = definition.table(share.stream, own.default_schema)
         task = TableTask(
             Source(beside(table) if self._is_beside else table, share.stream, shape),
-            self._loader,
+            self._loader.of_form(definition.form),
             Schemas(self._registry, share.stream, self._catalogue),
             TaskSettings(
-                own.load_rows, own.load_bytes, own.load_seconds, own.on_value_refused == "null", own.personal_data
+                own.load_rows,
+                own.load_bytes,
+                own.load_seconds,
+                own.on_value_refused == "null",
+                definition.personal_data,
             ),
         )
         for partition in share.partitions:
             reader.add(partition, task.offsets[partition.partition])
-        return OpenTable(shape, task, share.partitions)
+        return OpenTable(shape, definition, task, share.partitions)
 
     def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
         """Other processes may use the warehouse while messages are read, and after what was read is processed."""

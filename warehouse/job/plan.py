@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cdc_common.settings import KafkaSettings, RegistrySettings
 from stream_runtime.records import Share, SourcePartition, TopicShape
+from warehouse.job.definitions import Definition
 from warehouse.settings import WarehouseSettings
 
 
@@ -30,6 +31,8 @@ class WarehousePlan:
     job: Job
     # The topics' shapes, by name.
     shapes: Mapping[str, TopicShape]
+    # How their tables are made, by the topic's name.
+    definitions: Mapping[str, Definition]
 
     @property
     def shares(self) -> list[Share]:

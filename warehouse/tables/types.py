@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -51,6 +52,20 @@ class Dialect(NamedTuple):
     micros: Limits
     # How a table is stored whose rows are updated in place; empty if they are deleted and inserted instead.
     updated_storage: str = ""
+    # How every table is stored.
+    storage: str = ""
+    # The types of the warehouse's own columns that differ from PostgreSQL's.
+    own_types: Mapping[str, str] = MappingProxyType({})
+    # The time of the transaction.
+    now: str = "now()"
+    # Whether the types of columns can be altered, or columns are replaced.
+    alters_types: bool = True
+    # Whether each table has its state in a table of its own, which is locked to change it.
+    state_per_table: bool = False
+
+    def own_type(self, kind: str) -> str:
+        """A type of PostgreSQL, as the warehouse has it."""
+        return self.own_types.get(kind, kind)
 
 
 _DAY = 86_400_000_000

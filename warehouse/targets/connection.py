@@ -38,6 +38,10 @@ class Connection(Protocol):
         """Run a statement with a `?` for each value, and return its rows."""
         ...
 
+    def change(self, statement: str, *values: object) -> int:
+        """Run a statement that changes rows, with a `?` for each value, and return their number."""
+        ...
+
     def stage(self, table: str, columns: Sequence[Staged], /) -> None:
         """Copy columns of the same length into a table of the staging."""
         ...

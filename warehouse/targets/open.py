@@ -13,7 +13,6 @@ from warehouse.targets.loader import Loader
 
 if TYPE_CHECKING:
     from warehouse.settings import WarehouseSettings
-    from warehouse.tables.forms import Form
     from warehouse.targets.connection import Connection
 
 GROUP = "cassandra_warehouse.targets"
@@ -32,12 +31,8 @@ class OpenTarget(Protocol):
 
 def open_loader(settings: WarehouseSettings) -> Loader:
     """A loader of the warehouse. It connects when it is first used."""
-    return Loader(_connection(settings), settings.state_schema, form_of(settings), settings.deleted_days)
-
-
-def form_of(settings: WarehouseSettings) -> Form:
-    """The form of the tables of a job."""
-    return MARKED if settings.deletes == "mark" else FORMS[settings.form]
+    form = MARKED if settings.deletes == "mark" else FORMS[settings.form]
+    return Loader(_connection(settings), settings.state_schema, form, settings.deleted_days)
 
 
 def _connection(settings: WarehouseSettings) -> Connection:

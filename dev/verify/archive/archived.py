@@ -10,12 +10,12 @@ import click
 
 from archive.events.ledger import Ledger
 from archive.events.verify import LedgerCheck
+from archive.files import open_store
 from archive.job.planner import TopicPlanner
 from archive.job.run import job_of
 from archive.job.worker_loop import open_loop
 from archive.registrar.thread import RegistrarThread
 from archive.settings import ArchiveSettings, Settings
-from archive.stores.store import open_store
 from cdc_common.settings import KafkaSettings, RegistrySettings
 from dev.verify.archive.judges import LakeFiles
 from dev.verify.archive.load import TOPIC

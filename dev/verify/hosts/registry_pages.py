@@ -25,7 +25,7 @@ class RegistryPages:
         reader.do_otherwise(
             {
                 "cassandra-schematizer serve --port*": self._is_served,
-                'namespace = "cdc.shop"*': self._write_documentation,
+                "schematizer.md: namespace = *": self._write_documentation,
                 "cassandra-schematizer docs comments shop": self._copy_comments,
                 "cassandra-schematizer restore*": self._restore,
                 'levels = ["company"*': lambda item: self._write_topic_file("catalogue.toml", item.text),
@@ -40,6 +40,7 @@ class RegistryPages:
         self._reader.read("schematizer.md")
         self._reader.read("topic-files.md", "What is applied")
         self._reader.read("topic-files.md")
+        self._reader.read("topic-files-in-ci.md")
 
     def _is_served(self, _: Item) -> None:
         """Find the unit, which has both settings by default, running."""
@@ -61,7 +62,7 @@ class RegistryPages:
     def _make_topic(self, item: Item) -> None:
         """Make its folders, and write what the page shows into the files, as its comment says."""
         self._reader.run(item.text)
-        catalogue, topic = [one for one in items_of(item.page) if (one.heading, one.kind) == ("Files", "toml")]
+        catalogue, topic, *_ = [one for one in items_of(item.page) if (one.heading, one.kind) == ("Files", "toml")]
         self._write_topic_file("catalogue.toml", catalogue.text)
         self._write_topic_files(topic)
 

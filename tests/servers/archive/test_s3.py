@@ -11,20 +11,20 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from archive.fault_points import ArchivePoint
+from archive.files import check_store, open_store
 from archive.registrar.thread import RegistrarThread
-from archive.stores import s3 as s3_store
-from archive.stores.store import check_store, open_store
 from cdc_common.errors.codes import CdcError, Code
 from dev.local_stack.process.network import LOCALHOST
 from dev.local_stack.servers.s3 import BUCKET, S3Server
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, InjectedFaultError
+from stream_runtime.stores import s3 as s3_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from archive.stores.s3 import S3Store
+    from stream_runtime.stores.s3 import S3Store
     from tests.support.archive.archive_run import ArchiveSetup
 
 pytestmark = pytest.mark.servers

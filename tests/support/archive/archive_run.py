@@ -12,11 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from archive.events.ledger import Ledger
 from archive.events.verify import LedgerCheck
+from archive.files import open_store
 from archive.job.planner import TopicPlanner
 from archive.job.run import job_of
 from archive.job.worker_loop import open_loop
 from archive.settings import ArchiveSettings, Settings
-from archive.stores.store import open_store
 from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.errors.codes import Code
 from cdc_common.messages import wire

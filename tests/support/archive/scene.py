@@ -12,8 +12,8 @@ import duckdb
 import fastavro
 
 from archive.events.file_event import FileEvent
+from archive.files import open_store
 from archive.records import Definition
-from archive.stores.local import LocalStore
 from archive.writer.cut import CutSettings
 from archive.writer.schema_plans import SchemaPlans
 from archive.writer.share_parts import EventTopic, ShareParts, ShareSettings
@@ -95,7 +95,7 @@ class Topic:
         self.messages[partition].append((key, value, self.ends[partition], ms))
         self.ends[partition] += 1
 
-    def send_change(self, partition: int, number: int, *, name: str = "Ada", hours: int = 0) -> None:
+    def send_change(self, partition: int, number: int, *, name: str = "Ada", hours: int = 0, key: bytes = b"k") -> None:
         us = NOW_MS * 1000 + hours * 3_600_000_000 + number
         change = {
             "op": "c",
@@ -104,7 +104,7 @@ class Topic:
             "source": {"ts_us": us, "row_sequence": number},
             "ts_ms": NOW_MS,
         }
-        self.send(partition, self.encode(7, change), ms=NOW_MS + number)
+        self.send(partition, self.encode(7, change), key, NOW_MS + number)
 
     def encode(self, schema_id: int, value: Any) -> bytes:  # noqa: ANN401
         """A value in Confluent's wire format, by fastavro."""
@@ -148,7 +148,7 @@ class Archive:
         self.topic = topic
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        self.store = LocalStore(str(folder / "lake"))
+        self.store = open_store(str(folder / "lake"))
         self.partitions = tuple(SourcePartition(TOPIC, number) for number in range(topic.shape.partitions))
         self.share = Share(TOPIC, self.partitions, f"{TOPIC}-0")
         self.database = folder / "commits.db"

@@ -197,6 +197,7 @@ def test_all_bits_of_logical_types(schema: Any, arrow: Any) -> None:  # noqa: AN
         ({"type": "bytes", "logicalType": "decimal", "precision": 2}, encode_bytes(b"\0" + b"\x01" * 17)),
         (["null", "int"], encode_long(2)),
         (["int"], encode_long(1)),
+        (["int"], encode_long(-1)),
         ({"type": "array", "items": "int"}, encode_long(-1) + encode_long(2) + b"\0" + b"\0"),
         ({"type": "array", "items": "int"}, encode_long(-(2**63)) + encode_long(0) + b"\0"),
     ],

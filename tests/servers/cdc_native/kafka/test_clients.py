@@ -283,9 +283,9 @@ class TestTransactions:
         producer.send(topic, 0, None, None)
         producer.send(topic, 0, b"", b"")
         producer.send_offsets([(topic, 2, 7, "mark")], f"{topic}.group", SECONDS)
-        assert consumer.committed([(topic, 0)], SECONDS) == [(-1001, None)]
+        assert consumer.committed([(topic, 0)], SECONDS) == [(-1001, None, 0)]
         producer.commit(SECONDS)
-        assert consumer.committed([(topic, 2), (topic, 0)], SECONDS) == [(7, "mark"), (-1001, None)]
+        assert consumer.committed([(topic, 2), (topic, 0)], SECONDS) == [(7, "mark", 0), (-1001, None, 0)]
         assert [row[:3] for row in judged(servers, topic)[0]] == [(b"a", b"1", 0), (None, None, 1), (b"", b"", 2)]
         assert consumer.bounds(topic, 0, SECONDS) == (0, 4)
 
@@ -319,7 +319,7 @@ class TestTransactions:
         assert (found.offset, found.metadata or "") == (7, text)
         judge.commit(offsets=[TopicPartition(topic, 1, 8, metadata=text)], asynchronous=False)
         judge.close()
-        ((offset, metadata),) = consumer.committed([(topic, 1)], SECONDS)
+        ((offset, metadata, _),) = consumer.committed([(topic, 1)], SECONDS)
         assert (offset, metadata or "") == (8, text)
 
     def test_an_aborted_transaction_leaves_nothing(
@@ -330,7 +330,7 @@ class TestTransactions:
         producer.send(topic, 0, b"a", b"1")
         producer.send_offsets([(topic, 2, 7, "")], f"{topic}.group", SECONDS)
         producer.abort(SECONDS)
-        assert consumer.committed([(topic, 2)], SECONDS) == [(-1001, None)]
+        assert consumer.committed([(topic, 2)], SECONDS) == [(-1001, None, 0)]
         assert judged(servers, topic)[0] == []
 
     def test_groups_are_sent_in_the_order_of_the_batch(self, servers: dict[str, object], topic: str) -> None:

@@ -181,7 +181,7 @@ def test_a_broker_that_goes_and_comes_back(topic_prefix: str, tmp_path: Path) ->
         calls: list[Callable[[], object]] = [
             lambda: open_partitions.process(plan, setup.raw, records[5:10]),
             topics.partition_counts,
-            lambda: reader.bounds(setup.raw),
+            lambda: reader.positions([setup.raw]),
             whole.read_messages,
         ]
         for call in calls:
@@ -191,7 +191,7 @@ def test_a_broker_that_goes_and_comes_back(topic_prefix: str, tmp_path: Path) ->
         broker.start()
         until_it_works(lambda: open_partitions.process(plan, setup.raw, records))
         assert topics.partition_counts()
-        until_it_works(lambda: reader.bounds(setup.raw))
+        until_it_works(lambda: reader.positions([setup.raw]))
         assert whole.read_messages() == []
         open_partitions.close_all()
         reader.close()

@@ -10,9 +10,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+import cdc_native
 from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.kafka import RawReader, ReadBudget, raw_reader
+from stream_runtime.records import Record
 
 if TYPE_CHECKING:
     from dev.local_stack.servers.kafka import KafkaBroker
@@ -60,6 +62,43 @@ class Reading:
         while self.found != self.expected:
             assert time.monotonic() < deadline, (self.found, self.expected)
             self.read(0.05)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("is_native", [True, False])
+def test_both_consumers_make_the_same_records(
+    kafka: KafkaBroker, partitions: list[RawPartition], monkeypatch: pytest.MonkeyPatch, *, is_native: bool
+) -> None:
+    monkeypatch.setattr(cdc_native, "is_enabled", lambda: is_native)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    first, second = partitions[:2]
+    sent = [(b"k", b"v", 1), (None, b"", 1_700_000_000_000), (b"\0" * 300, b"x" * 5000, 7), (b"", None, 8)]
+    for number, (key, value, timestamp) in enumerate(sent):
+        producer.produce(first.topic, value, key, first.partition, timestamp=timestamp)
+        if number % 2:
+            producer.produce(second.topic, b"%d" % number, None, second.partition, timestamp=timestamp)
+    producer.flush()
+    reader = RawReader(KafkaSettings(bootstrap_servers=kafka.bootstrap_servers), "g", 50)
+    reader.add({first: 0, second: 1})
+    assert reader.positions([first, second]) == {first: None, second: None}
+    found: dict[RawPartition, list[Record]] = {first: [], second: []}
+    deadline = time.monotonic() + SECONDS
+    while sum(map(len, found.values())) < len(sent) + 1:
+        assert time.monotonic() < deadline
+        for partition, records in reader.read(ReadBudget(2, 1_000_000), 0.1).records.items():
+            found[partition] += records
+    assert found[first] == [
+        Record(key or b"", value or b"", number, timestamp) for number, (key, value, timestamp) in enumerate(sent)
+    ]
+    assert found[second] == [Record(b"", b"3", 1, 8)]
+    assert {type(record) for records in found.values() for record in records} == {Record}
+    assert (reader.next_offset(first), reader.next_offset(second)) == (4, 2)
+    reader.remove([second])
+    reader.add({second: 7})
+    deadline = time.monotonic() + SECONDS
+    while second not in reader.read(BUDGET, 0.1).lost:
+        assert time.monotonic() < deadline, "an offset that does not exist"
+    reader.close()
 
 
 @pytest.mark.servers

@@ -36,11 +36,6 @@ RAW = [RawPartition(TOPIC, number) for number in range(PARTITIONS)]
 BOUNDS = (0, MESSAGES // PARTITIONS)
 
 
-def reader_bounds(settings: KafkaSettings) -> Callable[[], bool]:
-    reader = RawReader(settings, "g", 50)
-    return lambda: reader.bounds(RAW[1]) == BOUNDS
-
-
 def topics_bounds(settings: KafkaSettings) -> Callable[[], bool]:
     topics = Topics(settings)
     return lambda: topics.bounds(RAW) == dict.fromkeys(RAW, BOUNDS)
@@ -116,7 +111,7 @@ def ask(question: Callable[[], bool], after: float) -> float:
 
 def test_what_a_waking_broker_said_is_not_believed_for_long(broker: KafkaBroker) -> None:
     settings = KafkaSettings(bootstrap_servers=broker.bootstrap_servers)
-    kinds = (reader_bounds, topics_bounds, shapes, read_raw, read_whole)
+    kinds = (topics_bounds, shapes, read_raw, read_whole)
     for _ in range(FREEZES):
         questions = [(kind, kind(settings), number * APART_SECONDS) for kind in kinds for number in range(CLIENTS)]
         broker.pause()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archive.faults import table_refused
+from archive.files import open_store
 from archive.job.share_report import ShareReport
 from archive.job.status import ArchiveStatus, text
 from archive.registrar.registrar import Registrar
 from archive.registrar.thread import RegistrarThread
 from archive.settings import ArchiveSettings
-from archive.stores.local import LocalStore
 from archive.writer.report import CutReport
 from cdc_common.settings import KafkaSettings
 from stream_runtime.driver.lag_watch import LagWatch
@@ -38,7 +38,7 @@ def status(tmp_path: Path) -> ArchiveStatus:
     stopped = StoppedShares()
     made = ArchiveStatus("group", stopped, LagWatch(_no_kafka, stopped.all))
     made.registrar = RegistrarThread(KafkaSettings(), ArchiveSettings())
-    made.registrar.registrar = Registrar("lake", {}, LocalStore(str(tmp_path)), "events")
+    made.registrar.registrar = Registrar("lake", {}, open_store(str(tmp_path)), "events")
     share = Share.of(SourcePartition(TOPIC, 0))
     for _ in range(2):
         made.count_batch(

@@ -60,9 +60,6 @@ class FakeReader:
     def positions(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
         return {partition: self.foreign.get(partition, Position(10, "v", 1)) for partition in partitions}
 
-    def bounds(self, _partition: RawPartition) -> tuple[int, int]:
-        return 50, 60
-
     def add(self, offsets: Mapping[RawPartition, int]) -> None:
         self.reading |= offsets
 
@@ -95,6 +92,9 @@ class FakeTopics:
         if topics:
             self.described.append(set(topics))
         return {topic: self.shapes[topic] for topic in topics}
+
+    def bounds(self, partitions: Collection[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
+        return dict.fromkeys(partitions, (50, 60))
 
     def ends(self, partitions: Collection[RawPartition]) -> dict[RawPartition, int]:
         if self.unreachable is not None:

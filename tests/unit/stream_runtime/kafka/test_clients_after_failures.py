@@ -14,7 +14,8 @@ from cdc_common.errors.codes import CdcError, Code
 from cdc_common.settings import KafkaSettings
 from materializer.records import RawPartition
 from stream_runtime.kafka import GroupPositions, RawReader, ReadBudget, Topics, positions, raw_reader, topics
-from stream_runtime.records import TopicShape
+from stream_runtime.kafka.consumers import Polled
+from stream_runtime.records import Record, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,31 +175,6 @@ def done(answer: object) -> Future[Any]:
     return future
 
 
-class FakeMessage(NamedTuple):
-    at: int
-
-    def topic(self) -> str:
-        return TOPIC
-
-    def partition(self) -> int:
-        return 0
-
-    def error(self) -> None:
-        return None
-
-    def offset(self) -> int:
-        return self.at
-
-    def key(self) -> bytes:
-        return b"k"
-
-    def value(self) -> bytes:
-        return b"v"
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1
-
-
 class Consumers:
     """Consumers of one raw partition; the first one gives nothing."""
 
@@ -220,9 +196,9 @@ class FakeRawConsumer:
 
     def incremental_unassign(self, _partitions: list[TopicPartition]) -> None: ...
 
-    def consume(self, _most: int, _seconds: float) -> list[FakeMessage]:
-        given, self.assigned[:] = [] if self.is_stuck else [FakeMessage(offset) for offset in self.assigned], []
-        return given
+    def poll_records(self, _most: int, _most_bytes: int, _seconds: float) -> Polled:
+        given, self.assigned[:] = [] if self.is_stuck else [Record(b"k", b"v", at, 1) for at in self.assigned], []
+        return Polled([(RawPartition(TOPIC, 0), given)] if given else [], 2 * len(given), [])
 
     def close(self) -> None: ...
 
@@ -239,7 +215,7 @@ def test_a_consumer_that_does_not_give_what_is_there_is_replaced(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
     made = Consumers()
-    monkeypatch.setattr(raw_reader, "Consumer", made)
+    monkeypatch.setattr(raw_reader, "open_consumer", made)
     raw_partition = RawPartition(TOPIC, 0)
     reader = RawReader(KafkaSettings(), "g", 50)
     reader.add({raw_partition: 5})
@@ -261,7 +237,7 @@ def test_a_raw_partition_that_was_behind_and_is_read_again_is_not_stuck(
 ) -> None:
     made = Consumers()
     made(None)  # the next one gives messages
-    monkeypatch.setattr(raw_reader, "Consumer", made)
+    monkeypatch.setattr(raw_reader, "open_consumer", made)
     raw_partition = RawPartition(TOPIC, 0)
     reader = RawReader(KafkaSettings(), "g", 50)
     reader.add({raw_partition: 5})

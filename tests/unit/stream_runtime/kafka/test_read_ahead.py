@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @pytest.mark.parametrize(("readers", "mebibytes"), [(1, 16), (2, 16), (16, 2), (32, 1), (1000, 0.25)])
 def test_consumers_share_what_is_read_ahead(readers: int, mebibytes: float) -> None:
-    with patch("stream_runtime.kafka.source_reader._open_consumer") as opened:
+    with patch("stream_runtime.kafka.source_reader.open_consumer") as opened:
         SourceReader(KafkaSettings(), "group", readers=readers)
     properties = opened.call_args.args[0]
     assert properties["queued.max.messages.kbytes"] == pytest.approx(mebibytes * 1024, rel=0.01)

@@ -17,8 +17,6 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, IncompleteReadError  # noqa: A004 - botocore's own
 from pyarrow.fs import S3FileSystem
 
-from archive.fault_points import ArchivePoint
-from archive.faults import location_refused, store_away
 from stream_runtime.fault_points import reach
 
 if TYPE_CHECKING:
@@ -26,6 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+
+    from stream_runtime.fault_points import Point
+    from stream_runtime.stores.faults import StoreFaults
 
 PART_BYTES = 64 * 1024 * 1024
 ATTEMPTS = 5
@@ -68,15 +69,15 @@ class S3Location(NamedTuple):
     path_style: bool = False
 
     @classmethod
-    def parse(cls, location: str) -> S3Location:
+    def parse(cls, location: str, faults: StoreFaults) -> S3Location:
         """CdcError for a location that cannot be used."""
         url = urlsplit(location)
         if "@" in url.netloc:
-            raise location_refused("s3://…", "it holds credentials, which logs and errors would show")
+            raise faults.location_refused("s3://…", "it holds credentials, which logs and errors would show")
         options = dict(parse_qsl(url.query, keep_blank_values=True))
         problem = _problem_of(url.netloc, options)
         if problem:
-            raise location_refused(location, problem)
+            raise faults.location_refused(location, problem)
         host = options.get("endpoint_override")
         endpoint = f"{options.get('scheme', 'https')}://{host}" if host else None
         path_style = options.get("path_style", "true" if endpoint else "false") == "true"
@@ -121,10 +122,13 @@ def _problem_of(bucket: str, options: Mapping[str, str]) -> str:
 
 
 class S3Store:
-    """archive.stores.store.Store. Credentials come from boto3's usual chain."""
+    """stream_runtime.stores.store.Store. Credentials come from boto3's usual chain."""
 
-    def __init__(self, location: str) -> None:
-        self._location = S3Location.parse(location)
+    def __init__(self, location: str, faults: StoreFaults, in_store: Point) -> None:
+        """in_store: the fault point before a file gets its name."""
+        self._faults = faults
+        self._in_store = in_store
+        self._location = S3Location.parse(location, faults)
         self._bucket = self._location.bucket
 
     def put_new(self, path: str, source: Path) -> bool:
@@ -198,7 +202,7 @@ class S3Store:
 
     def _put(self, path: str, data: bytes) -> bool:
         for _ in range(ATTEMPTS):
-            reach(ArchivePoint.IN_STORE)
+            reach(self._in_store)
             try:
                 self._client.put_object(Bucket=self._bucket, Key=self._key(path), Body=data, **_NEW)
             except ClientError as error:
@@ -218,7 +222,7 @@ class S3Store:
         target["UploadId"] = self._client.create_multipart_upload(**target)["UploadId"]
         try:
             parts = list(self._send_parts(target, source))
-            reach(ArchivePoint.IN_STORE)
+            reach(self._in_store)
             self._client.complete_multipart_upload(**target, MultipartUpload={"Parts": parts}, **_NEW)
         except BaseException as error:
             with suppress(ClientError, BotoCoreError):
@@ -243,8 +247,8 @@ class S3Store:
             yield
         except (ClientError, BotoCoreError, OSError) as error:
             if _is_away(error):
-                raise store_away(self.uri(path), f"{error}") from error
-            raise location_refused(self.uri(path), f"it refuses to {doing}: {error}") from error
+                raise self._faults.store_away(self.uri(path), f"{error}") from error
+            raise self._faults.location_refused(self.uri(path), f"it refuses to {doing}: {error}") from error
 
 
 def _is_away(error: Exception) -> bool:

@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from archive.fault_points import ArchivePoint
-from archive.faults import location_refused
 from cdc_common.program.durable import sync_folder
 from stream_runtime.fault_points import reach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from stream_runtime.fault_points import Point
+    from stream_runtime.stores.faults import StoreFaults
+
 _HIDDEN = "_part."  # readers of Hive tables ignore names that begin with an underscore
 
 
 class LocalStore:
-    """archive.stores.store.Store. A second name for a complete file is given only if nothing has it: link(2)."""
+    """stream_runtime.stores.store.Store. A second name for a complete file is given only if nothing has it: link(2)."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, faults: StoreFaults, in_store: Point) -> None:
+        """in_store: the fault point at which a file has a temporary name only."""
         self._root = Path(location).absolute()
+        self._faults = faults
+        self._in_store = in_store
 
     def put_new(self, path: str, source: Path) -> bool:
         with self._errors("write", path):
@@ -91,7 +95,7 @@ class LocalStore:
         try:
             write(part)
             _sync(part)
-            reach(ArchivePoint.IN_STORE)
+            reach(self._in_store)
             target.hardlink_to(part)
         except FileExistsError:
             return False
@@ -105,7 +109,7 @@ class LocalStore:
         try:
             yield
         except OSError as error:
-            raise location_refused(f"{self._root}/{path}", f"it refuses to {doing}: {error}") from error
+            raise self._faults.location_refused(f"{self._root}/{path}", f"it refuses to {doing}: {error}") from error
 
 
 def _sync(file: Path) -> None:

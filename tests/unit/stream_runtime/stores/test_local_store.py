@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from archive.fault_points import ArchivePoint
-from archive.stores.local import LocalStore
-from archive.stores.store import check_store, open_store
+from archive.files import check_store, open_store
 from cdc_common.errors.codes import CdcError, Code
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, InjectedFaultError
 
 
 def test_of_many_calls_one_stores_the_file(tmp_path: Path) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_store(str(tmp_path))
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(lambda number: store.put_new_bytes("a/b/file", b"%d" % number), range(40)))
     assert won.count(True) == 1
@@ -39,11 +38,11 @@ def test_a_copy(tmp_path: Path) -> None:
         assert file.read() == b"abc"
     assert Path(store.uri("x/y=1/file").removeprefix("file://")).read_bytes() == b"abc"
     check_store(store)
-    assert list(Path(tmp_path, "lake", "_archive").iterdir()) == []
+    assert list(Path(tmp_path, "lake", "_check").iterdir()) == []
 
 
 def test_a_file_that_is_not_whole_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_store(str(tmp_path))
     monkeypatch.setattr(fault_points, "armed", Fault(ArchivePoint.IN_STORE, 1, "raise"))
     fault_points.reached.clear()
     with pytest.raises(InjectedFaultError):
@@ -54,14 +53,14 @@ def test_a_file_that_is_not_whole_has_no_name(tmp_path: Path, monkeypatch: pytes
 def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(CdcError) as raised:
-        LocalStore(str(tmp_path / "file")).put_new_bytes("a", b"")
+        open_store(str(tmp_path / "file")).put_new_bytes("a", b"")
     assert raised.value.code is Code.ARCHIVE_LOCATION
     with pytest.raises(CdcError, match="only folders"):
         open_store("gs://bucket/lake")
 
 
 def test_a_small_file_is_replaced(tmp_path: Path) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_store(str(tmp_path))
     store.put("a/b", b"1")
     store.put("a/b", b"22")
     assert store.read("a/b") == b"22"

@@ -8,8 +8,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Protocol
 
-from archive.faults import location_refused
-from archive.stores.local import LocalStore
+from stream_runtime.stores.local import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +17,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from stream_runtime.fault_points import Point
+    from stream_runtime.stores.faults import StoreFaults
+
 
 class Store(Protocol):
-    """A store. CdcError(ARCHIVE_LOCATION) if it refuses, and CdcError(ARCHIVE_STORE_AWAY) if it does not answer."""
+    """A store. The CdcErrors of its faults: if it refuses, and if it does not answer."""
 
     def put_new(self, path: str, source: Path, /) -> bool:
         """Store a copy of a file of this machine under a path that has no file yet; whether it had none. Of two calls
@@ -65,24 +67,28 @@ class Store(Protocol):
         ...
 
 
-def open_store(location: str) -> Store:
-    """The store of a location. CdcError for one that cannot be used."""
+def open_store(location: str, faults: StoreFaults, in_store: Point) -> Store:
+    """The store of a location. CdcError for one that cannot be used. in_store: the fault point at which a file of the
+    store has a temporary name only.
+    """
     if location.startswith("file://"):
-        return LocalStore(location.removeprefix("file://"))
+        return LocalStore(location.removeprefix("file://"), faults, in_store)
     if location.startswith("s3://"):
-        from archive.stores.s3 import S3Store  # noqa: PLC0415 - workers of a folder need no boto3
+        from stream_runtime.stores.s3 import S3Store  # noqa: PLC0415 - workers of a folder need no boto3
 
-        return S3Store(location)
+        return S3Store(location, faults, in_store)
     if "://" in location:
-        raise location_refused(location, "only folders and s3://bucket/folder are supported")
-    return LocalStore(location)
+        raise faults.location_refused(location, "only folders and s3://bucket/folder are supported")
+    return LocalStore(location, faults, in_store)
 
 
-def check_store(store: Store) -> None:
+def check_store(store: Store, faults: StoreFaults) -> None:
     """Check that a file is stored only if its name is free, and deleted. CdcError."""
-    name = f"_archive/check-{secrets.token_hex(8)}"
+    name = f"_check/{secrets.token_hex(8)}"
     is_new = store.put_new_bytes(name, b"")
     is_new_again = store.put_new_bytes(name, b"")
     store.delete(name)
     if not is_new or is_new_again:
-        raise location_refused(store.uri(""), "it stores a file twice under one name (S3: it ignores If-None-Match)")
+        raise faults.location_refused(
+            store.uri(""), "it stores a file twice under one name (S3: it ignores If-None-Match)"
+        )

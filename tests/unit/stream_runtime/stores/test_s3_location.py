@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from archive.stores.s3 import S3Location
+from archive.faults import ARCHIVE_FAULTS
 from cdc_common.errors.codes import CdcError, Code
+from stream_runtime.stores.s3 import S3Location
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ from cdc_common.errors.codes import CdcError, Code
     ],
 )
 def test_a_location(location: str, wanted: S3Location) -> None:
-    assert S3Location.parse(location) == wanted
+    assert S3Location.parse(location, ARCHIVE_FAULTS) == wanted
 
 
 @pytest.mark.parametrize(
@@ -38,5 +39,5 @@ def test_a_location(location: str, wanted: S3Location) -> None:
 )
 def test_a_location_that_is_refused(location: str, words: str) -> None:
     with pytest.raises(CdcError, match=words) as raised:
-        S3Location.parse(location)
+        S3Location.parse(location, ARCHIVE_FAULTS)
     assert raised.value.code is Code.ARCHIVE_LOCATION
