@@ -54,7 +54,7 @@ NOT_RUN = {
     "inspect-sstables.md: nodetool snapshot": _NAMED,
     "inspect-sstables.md: nodetool upgradesstables": _NAMED,
     "CREATE TYPE": _NAMED,
-    "cassandra-materializer run": _NAMED,
+    "spark.md: cassandra-materializer run": _NAMED,
     "cassandra-schematizer models register": "tests/unit/schematizer/commands/test_commands.py runs it on a module",
     "cassandra-schematizer serve --host*": _TLS,
     "curl --user*": _TLS,
