@@ -62,7 +62,7 @@ def selected(client: CqlClient) -> list[tuple[Any, ...]]:
             ("SELECT name, email FROM shop.customers", "c (name, email)"),
         ):
             for row in client.execute(statement):
-                database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", list(row))
+                database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", list(row.values()))
         return sorted(database.execute(JOIN).fetchall(), key=repr)
 
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-import duckdb
 
 from cdc_common.program.cli import reported_errors
-from dev.verify.tpch.data import COLUMNS, KINDS, Tables, generate
+from dev.verify.tpch.data import COLUMNS, Tables, generate
 from dev.verify.tpch.joins import JOINS, sql_of
+from dev.verify.tpch.judges import KINDS, DuckDB
 from dev.verify.tpch.pipeline import Catalogue, JoinRun, TableLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dev.verify.tpch.data import Change
+    from dev.verify.tpch.judges import Judge
     from stream_runtime.records import SourceRecord
 
 BATCH = 2_000
@@ -45,22 +47,23 @@ class Check:
     def change(self, seed: int, count: int) -> int:
         return self._take_all(self.tables.changes(random.Random(seed), count))
 
-    def differences(self) -> dict[str, int]:
-        """How many joined rows differ from DuckDB's, by join."""
-        with duckdb.connect() as database:
+    def differences(self, judge: Judge | None = None) -> dict[str, int]:
+        """How many joined rows differ from those of an empty database, DuckDB by default, by join."""
+        with closing(judge or DuckDB()) as database:
             for table, columns in COLUMNS.items():
                 kinds = ", ".join(f"{name} {KINDS[kind]}" for name, kind in columns.items())
-                _fill(database, table, kinds, [tuple(row.values()) for row in self.tables.rows[table].values()])
-            found = {}
-            for name, run in self.runs.items():
-                fields = ", ".join(field["name"] for field in run.plan.row_fields)
-                database.execute(f"CREATE VIEW {name} ({fields}) AS {sql_of(run.plan)}")
-                database.execute(f"CREATE TABLE joined_{name} AS SELECT * FROM {name} LIMIT 0")
-                _insert(database, f"joined_{name}", run.rows())
-                both = (f"SELECT * FROM {name}", f"SELECT * FROM joined_{name}")
-                sides = (f"SELECT count(*) FROM ({a} EXCEPT ALL {b})" for a, b in (both, both[::-1]))
-                found[name] = sum(database.execute(side).fetchall()[0][0] for side in sides)
-        return found
+                database.execute(f"CREATE TABLE {table} ({kinds})")
+                database.insert(table, [tuple(row.values()) for row in self.tables.rows[table].values()])
+            return {name: self._different(database, name, run) for name, run in self.runs.items()}
+
+    def _different(self, database: Judge, name: str, run: JoinRun) -> int:
+        fields = ", ".join(field["name"] for field in run.plan.row_fields)
+        database.execute(f"CREATE VIEW {name} ({fields}) AS {sql_of(run.plan)}")
+        database.execute(f"CREATE TABLE joined_{name} AS SELECT * FROM {name} LIMIT 0")
+        database.insert(f"joined_{name}", run.rows())
+        both = (f"SELECT * FROM {name}", f"SELECT * FROM joined_{name}")
+        sides = (f"SELECT count(*) FROM ({one} EXCEPT ALL {other}) AS more" for one, other in (both, both[::-1]))
+        return sum(map(database.count, sides))
 
     def close(self) -> None:
         for run in self.runs.values():
@@ -87,22 +90,6 @@ class Check:
         if records:
             for name, run in self.runs.items():
                 self._pass_on(name, run.take(topic, records))
-
-
-def _fill(database: duckdb.DuckDBPyConnection, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
-    database.execute(f"CREATE TABLE {table} ({columns})")
-    _insert(database, table, rows)
-
-
-def _insert(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[Any, ...]]) -> None:
-    if rows:
-        import pyarrow as pa  # noqa: PLC0415 - for the judge alone
-
-        names = [f"c{number}" for number in range(len(rows[0]))]
-        columns = pa.table({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
-        database.register("given", columns)
-        database.execute(f"INSERT INTO {table} SELECT * FROM given")
-        database.unregister("given")
 
 
 @click.command()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import duckdb
 
 from cdc_common.errors.codes import CdcError, Code
+from dev.verify.tpch.judges import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,8 +37,6 @@ KEYS = {
     "part": ("p_partkey",),
     "partsupp": ("ps_partkey", "ps_suppkey"),
 }
-KINDS = {"long": "BIGINT", "string": "VARCHAR", "double": "DOUBLE"}
-"""DuckDB's types."""
 SEGMENTS = ("BUILDING", "MACHINERY", "AUTOMOBILE")
 PROGRAM = "tpchgen-cli"
 

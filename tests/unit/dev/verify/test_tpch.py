@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dev.verify.tpch.check import Check
-from dev.verify.tpch.data import SEGMENTS, Tables
 from joinery.job.join_processor import JoinProcessor
 from joinery.joining.overlay import Overlay
+from tests.support.joinery.tpch_tables import small_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,46 +16,9 @@ if TYPE_CHECKING:
     import pytest
 
 
-def tables(random: Random) -> Tables:
-    """A few rows of each table, with values on both sides of the filters."""
-    rows: dict[str, list[dict[str, Any]]] = {
-        "customer": [
-            {"c_custkey": number, "c_name": f"c{number}", "c_mktsegment": random.choice(SEGMENTS), "c_acctbal": 1.0}
-            for number in range(1, 9)
-        ],
-        "orders": [
-            {
-                "o_orderkey": number,
-                "o_custkey": random.randrange(1, 10),
-                "o_orderpriority": random.choice(("1-URGENT", "5-LOW")),
-                "o_totalprice": random.choice((500.0, 2000.0)),
-            }
-            for number in range(1, 30)
-        ],
-        "part": [{"p_partkey": number, "p_brand": f"b{number}", "p_size": 5 * number} for number in range(1, 6)],
-        "partsupp": [
-            {"ps_partkey": part, "ps_suppkey": supplier, "ps_availqty": 1, "ps_supplycost": 1.0}
-            for part in range(1, 6)
-            for supplier in range(3)
-        ],
-    }
-    rows["lineitem"] = [
-        {
-            "l_orderkey": number % 30,
-            "l_linenumber": number // 30,
-            "l_partkey": random.randrange(1, 7),
-            "l_suppkey": 1,
-            "l_shipmode": random.choice(("AIR", "RAIL")),
-            "l_extendedprice": random.choice((100.0, 50_000.0)),
-        }
-        for number in range(90)
-    ]
-    return Tables(rows)
-
-
 def differences(folder: Path) -> tuple[int, int]:
     """Of the loaded tables, and after changes."""
-    check = Check(folder, tables(Random(1)))
+    check = Check(folder, small_tables(Random(1)))
     try:
         check.load()
         loaded = sum(check.differences().values())
