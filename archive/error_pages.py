@@ -79,7 +79,8 @@ EXPLANATIONS: dict[Code, Explanation] = {
         "Archive setting refused",
         meaning="A setting of the archive is missing, or does not fit what was archived before.",
         cause="""No topics are named, two topics would have one table, the location belongs to another group,
-        `partitions_per_share` was changed, or the native core is missing.""",
+        `partitions_per_share` was changed, or the native core is missing. `check` says it of a catalog, too, that does
+        not answer or refuses.""",
         fix="The message of the error says what to set.",
     ),
 }

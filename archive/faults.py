@@ -87,6 +87,16 @@ def table_failed(table: str, kind: str, trace: str) -> CdcError:
     )
 
 
+def catalog_refused(kind: str, trace: str) -> CdcError:
+    """A catalog that does not answer, or refuses. kind: `iceberg` or `hive`. trace: without values."""
+    return CdcError(
+        Code.ARCHIVE_SETTING,
+        f"The catalog of the {kind} tables cannot be used: {trace.strip().splitlines()[-1]}.",
+        "See that it answers at archive.catalog_uri, and that it takes the credentials: of PyIceberg's catalogs those "
+        "in PYICEBERG_CATALOG__NAME__…, of Glue those of AWS. Files are kept while it is away, and registered later.",
+    )
+
+
 def share_size_changed(share: str, known: int, now: int) -> CdcError:
     return CdcError(
         Code.ARCHIVE_SETTING,

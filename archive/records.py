@@ -6,8 +6,9 @@ from typing import Any, Literal, NamedTuple, Self
 
 Layout = Literal["iceberg", "hive"]
 Bucket = Literal["hour", "day"]
-FileForm = Literal["avro", "json", "bytes"]
-"""`avro` and `json`: the columns of a schema. `bytes`: key and value as they are."""
+FileForm = Literal["avro", "json", "bytes", "erasures"]
+"""`avro` and `json`: the columns of a schema. `bytes`: key and value as they are. `erasures`: keys to be erased."""
+Tombstones = Literal["ignore", "keep", "erasures"]
 PlanForm = Literal["avro", "json", "bytes", "unknown"]
 """As FileForm. `unknown`: the registry did not have the schema when the cut was decided."""
 BUCKET_US = {"hour": 3_600_000_000, "day": 86_400_000_000}
@@ -35,8 +36,8 @@ class Definition(NamedTuple):
     bucket: Bucket = "hour"
     # Paths of fields that may hold the time of a row's event, the best first.
     event_time: tuple[str, ...] = ()
-    # The handling of messages without a value.
-    tombstones: Literal["ignore", "keep"] = "ignore"
+    # The handling of messages without a value: `keep` makes rows, and `erasures` rows of a table of their own.
+    tombstones: Tombstones = "ignore"
     # The handling of a message that is not of its schema: `bytes` keeps it as bytes, `dead_letter` sends it to the
     # dead-letter topic, and `skip` leaves it out.
     on_error: Literal["stop", "bytes", "dead_letter", "skip"] = "stop"

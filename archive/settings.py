@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from archive.records import Definition
+from archive.records import Definition, Tombstones
 from archive.table_names import table_name
 from archive.topic_settings import EntryError, parse_entry
 from cdc_common.settings import shared
@@ -62,7 +62,11 @@ class ArchiveSettings(ChosenTopicsSettings):
         "Envelopes have theirs already. A row without one has its Kafka time.",
     )
     tombstones: Annotated[
-        Literal["ignore", "keep"], Field(description="Whether messages without a value become rows.")
+        Tombstones,
+        Field(
+            description="What messages without a value become: nothing (`ignore`), rows without a value (`keep`), or "
+            "rows of a table of keys to be erased, which ends in `__erasures` (`erasures`)."
+        ),
     ] = "ignore"
     on_error: Annotated[
         Literal["stop", "bytes", "dead_letter", "skip"],

@@ -14,7 +14,7 @@ _TABLE = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
 _CHOICES = {
     "layout": ("iceberg", "hive"),
     "bucket": ("hour", "day"),
-    "tombstones": ("ignore", "keep"),
+    "tombstones": ("ignore", "keep", "erasures"),
     "on_error": ("stop", "bytes", "dead_letter", "skip"),
     "format": ("avro", "json", "bytes"),
     "lost": ("stop", "accept"),

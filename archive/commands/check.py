@@ -1,4 +1,4 @@
-"""`cassandra-archive check`: whether the settings and the location can be used."""
+"""`cassandra-archive check`: whether the settings, the location and the catalogs can be used."""
 
 from __future__ import annotations
 

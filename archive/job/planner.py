@@ -9,7 +9,7 @@ from archive.faults import ARCHIVE_FAULTS, location_taken
 from archive.files import check_store, open_store
 from archive.job.plan import DEAD_LETTER_BYTES, EVENT_BYTES, ArchivePlan, Stream, list_shares
 from archive.job.worker_loop import ArchiveTask
-from archive.table_names import unversioned
+from archive.table_names import main_table
 from archive.topic_settings import file_fields
 from cdc_common.errors.codes import CdcError
 from cdc_native import is_enabled
@@ -89,8 +89,8 @@ class TopicPlanner(FileChosenTopics):
         return self._definitions[topic]
 
     def table_of(self, topic: str) -> str:
-        """A schema version of one table may not have the name of another one."""
-        return unversioned(self.definition_of(topic).table)
+        """A schema version of one table, or its erasures, may not have the name of another one."""
+        return main_table(self.definition_of(topic).table)
 
     def check_settings(self) -> None:
         """Raise CdcError if the job cannot run with its settings. Makes the topic of the file events."""

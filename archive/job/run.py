@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from archive.faults import ARCHIVE_FAULTS
+from archive.files import open_store
 from archive.job.plan import Job
 from archive.job.planner import TopicPlanner
 from archive.job.status import ArchiveStatus
@@ -53,7 +54,11 @@ def job_of(settings: Settings) -> Job:
 
 
 def check_archive(settings: Settings) -> list[str]:
-    """Check the settings as the job does at its start, without Spark. CdcError. Returns the topics."""
+    """Check the settings as the job does at its start, without Spark, and the catalogs. CdcError. Return the topics."""
     planner = TopicPlanner(job_of(settings))
     planner.check_settings()
+    if settings.archive.has_catalog:
+        from archive.registrar.catalogs import check_catalogs  # noqa: PLC0415 - without one PyIceberg is not needed
+
+        check_catalogs(settings.archive, open_store(settings.archive.location))
     return planner.find_topics()

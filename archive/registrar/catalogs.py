@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from archive.faults import catalog_refused
 from archive.registrar.iceberg_tables import IcebergTables, open_catalog
+from stream_runtime.errors import trace_of
 
 if TYPE_CHECKING:
     from archive.records import Layout
@@ -23,3 +25,15 @@ def open_tables(settings: ArchiveSettings, store: Store, topic_id: str) -> dict[
 
         tables["hive"] = GlueTables(store)
     return tables
+
+
+def check_catalogs(settings: ArchiveSettings, store: Store) -> None:
+    """Ask each catalog for a table. CdcError for one that does not answer, or refuses."""
+    tables: dict[Layout, Tables] = {}
+    for layout in ("iceberg", "hive"):
+        try:
+            tables = tables or open_tables(settings, store, "")
+            if layout in tables:
+                tables[layout].has(f"{settings.namespace}.none", {})
+        except Exception as error:
+            raise catalog_refused(layout, trace_of(error)) from error

@@ -10,6 +10,7 @@ import structlog
 from archive.faults import table_failed
 from archive.registrar.start import Start, read_start, store_start
 from archive.registrar.tables import TableKey, Waiting
+from archive.table_names import table_of_form
 from archive.writer.schema_plans import columns_folder, newest_columns
 from cdc_common.errors.codes import CdcError
 from stream_runtime.errors import trace_of
@@ -51,11 +52,12 @@ class Registrar:
             self.next[partition] = offset + 1
             if event.layout not in self._tables:
                 continue
-            paths: dict[int, list[str]] = defaultdict(list)
+            paths: dict[TableKey, list[str]] = defaultdict(list)
             for file in event.files:
-                paths[file.planned.version].append(file.planned.path)
-            for version, found in paths.items():
-                key = TableKey(event.layout, event.table, version, event.bucket)
+                table = table_of_form(event.table, file.planned.form)
+                key = TableKey(event.layout, table, file.planned.version, event.bucket)
+                paths[key].append(file.planned.path)
+            for key, found in paths.items():
                 self._waiting[key].append(Waiting(partition, offset, found))
 
     def commit(self) -> None:

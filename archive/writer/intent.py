@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive.records import BUCKET_US, Definition, PlannedFile, Range, SchemaPlan, ShareName
-from archive.table_names import versioned
+from archive.table_names import table_of_form, versioned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -128,7 +128,7 @@ def _folder(definition: Definition, key: FileKey) -> str:
     at = datetime.fromtimestamp(key.bucket * BUCKET_US[definition.bucket] // 1_000_000, UTC)
     hour = f"/event_hour={at:%H}" if definition.bucket == "hour" else ""
     when = f"event_date={at:%Y-%m-%d}{hour}"
-    namespace, _, table = definition.table.rpartition(".")
+    namespace, _, table = table_of_form(definition.table, key.form).rpartition(".")
     if definition.layout == "hive":
         return f"{namespace}/{table}/schema_version={key.version}/{when}"
     return f"{namespace}/{versioned(table, key.version)}/data/{when}"

@@ -20,6 +20,8 @@ class CutReport(NamedTuple):
     rows: int = 0
     # The number of messages without a value that were ignored.
     tombstones: int = 0
+    # The number of messages without a value that are rows of erasures.
+    erasures: int = 0
     # The number of rows that are kept as bytes.
     as_bytes: int = 0
     # The number of messages that are not of their schema, and are dead letters or left out.
@@ -41,6 +43,7 @@ class CutReport(NamedTuple):
         return self._replace(
             messages=self.messages + messages,
             tombstones=self.tombstones + made.tombstones,
+            erasures=self.erasures + made.erasures,
             as_bytes=self.as_bytes + made.as_bytes,
             refused=self.refused + sum(map(len, made.refused)),
             by_kafka_time=self.by_kafka_time + made.by_kafka_time,

@@ -88,6 +88,8 @@ class MadeRows(NamedTuple):
     batches: list[RowBatch]
     # The number of tombstones that were ignored.
     tombstones: int
+    # The number of tombstones that are rows of erasures.
+    erasures: int
     # The number of rows that have Kafka's time because no field has one.
     by_kafka_time: int
     # The number of rows that are kept as bytes.
@@ -139,7 +141,7 @@ class RowMaker:
         count = len(batch)
         work = _Batch(partition, _longs(batch.offsets, count), _longs(batch.timestamps, count), batch)
         made: list[RowBatch] = []
-        tombstones, self._counts, self._refused = 0, [0, 0], []
+        tombstones, erasures, self._counts, self._refused = 0, 0, [0, 0], []
         for schema_id, messages, places in self._groups(work):
             if messages is None:
                 made += self._without_header(work, places)
@@ -147,9 +149,12 @@ class RowMaker:
                 made += self._schema_rows(work, schema_id, messages, places)
             elif self._definition.tombstones == "ignore":
                 tombstones += len(messages)
+            elif self._definition.tombstones == "erasures":
+                erasures += len(messages)
+                made.append(self._base_rows(work, RowKey("erasures", None, 1), places))
             else:
                 made += self._bytes_rows(work, None, places)
-        return MadeRows(made, tombstones, self._counts[0], self._counts[1], self._refused)
+        return MadeRows(made, tombstones, erasures, self._counts[0], self._counts[1], self._refused)
 
     def _groups(self, work: _Batch) -> Iterator[tuple[int | None, Messages | None, pa.Array]]:
         """(schema id, messages, their places in the batch); messages None for those that name no schema."""
@@ -276,23 +281,36 @@ class RowMaker:
                 "_row_sequence": pc.struct_field(payload.column("source"), "row_sequence"),
                 "_ts_us": pc.struct_field(payload.column("source"), "ts_us"),
             }
-        else:
+        schema = self._with_key(layout)
+        if "_kafka_key" in schema.names:
             columns["_kafka_key"] = work.keys.take(places)
-        rows = pa.RecordBatch.from_arrays([columns[name] for name in layout.schema.names], schema=layout.schema)
+        rows = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
         form: FileForm = "json" if layout.plan.form == "json" else "avro"
         yield self._row_batch(rows, RowKey(form, layout.plan.schema_id, layout.plan.version))
 
+    def _with_key(self, layout: Layout) -> pa.Schema:
+        """The columns of the rows. Changes have the columns of their key, but an erasure names the key of a message."""
+        schema = layout.schema
+        if not layout.is_envelope or self._definition.tombstones != "erasures":
+            return schema
+        key = self._plans.bytes_layout().schema.field("_kafka_key")
+        return schema.insert(schema.get_field_index("_schema_id") + 1, key)
+
     def _bytes_rows(self, work: _Batch, schema_id: int | None, places: pa.Array) -> Iterator[RowBatch]:
-        offsets, kafka_ms = work.at(places)
         self._counts[0] += len(places)
         self._counts[1] += len(places)
+        yield self._base_rows(work, RowKey("bytes", schema_id, 1), places)
+
+    def _base_rows(self, work: _Batch, key: RowKey, places: pa.Array) -> RowBatch:
+        """Rows of the columns that every table has."""
+        offsets, kafka_ms = work.at(places)
         times = kafka_micros(kafka_ms).cast(UTC_US)
-        columns = _kafka_columns(work.partition, offsets, kafka_ms, times, schema_id)
+        columns = _kafka_columns(work.partition, offsets, kafka_ms, times, key.schema_id)
         columns["_kafka_key"] = work.keys.take(places)
         columns["_kafka_value"] = work.values.take(places)
         schema = self._plans.bytes_layout().schema
         rows = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-        yield self._row_batch(rows, RowKey("bytes", schema_id, 1))
+        return self._row_batch(rows, key)
 
     def _row_batch(self, rows: pa.RecordBatch, key: RowKey) -> RowBatch:
         micros = rows.column("_event_time").cast(pa.int64())

@@ -53,6 +53,8 @@ _SCHEMA, _TOPIC, _TOPIC_SCHEMAS = TypeAdapter(Schema), TypeAdapter(Topic), TypeA
 _TOPIC_SCHEMA, _ELEMENTS, _FOLLOWED = TypeAdapter(TopicSchema), TypeAdapter(list[Element]), TypeAdapter(FollowedTopics)
 _REGISTRATION, _COMPATIBILITY = TypeAdapter(Registration), TypeAdapter(Compatibility)
 _PRODUCER, _CONSUMER, _TEXTS = TypeAdapter(Producer), TypeAdapter(Consumer), TypeAdapter(list[str])
+_MANAGED_OF = TypeAdapter(dict[str, ManagedSince])
+_DOCUMENTATION_OF = TypeAdapter(dict[str, SourceDocumentation])
 _DOCUMENTATION, _UNUSED = TypeAdapter(SourceDocumentation), TypeAdapter(list[Unused])
 _PRODUCERS, _CONSUMERS = TypeAdapter(list[Producer]), TypeAdapter(list[Consumer])
 _LINEAGE, _LEASE, _MANAGED = TypeAdapter(Lineage), TypeAdapter(Lease), TypeAdapter(list[ManagedSince])
@@ -303,6 +305,10 @@ class SchematizerClient:
     def documentation(self, namespace: str, source: str) -> SourceDocumentation:
         return self._get(_DOCUMENTATION, "namespaces", namespace, "sources", source, "documentation")
 
+    def documentation_of(self, namespace: str) -> dict[str, SourceDocumentation]:
+        """The documentation of all sources of a namespace, by source."""
+        return self._get(_DOCUMENTATION_OF, "namespaces", namespace, "documentation")
+
     def source_elements(self, namespace: str, source: str) -> list[Element]:
         """The elements of the source's newest enabled schema."""
         return self._get(_ELEMENTS, "namespaces", namespace, "sources", source, "elements")
@@ -330,6 +336,10 @@ class SchematizerClient:
     def managed(self, deployment: str, kind: str | None = None) -> list[ManagedSince]:
         """Return what was made from the files of a deployment: of one kind, or all."""
         return self._get(_MANAGED, "deployments", deployment, "managed", kind=kind)
+
+    def documentation_files(self, namespace: str) -> dict[str, ManagedSince]:
+        """Return the notes about topic files that document sources of a namespace, by source."""
+        return self._get(_MANAGED_OF, "namespaces", namespace, "documentation-files")
 
     def change_managed(
         self, deployment: str, token: int, put: Iterable[Managed], remove: Iterable[tuple[str, str]] = ()

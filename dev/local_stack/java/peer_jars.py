@@ -26,6 +26,20 @@ DEBEZIUM_JDBC = JarSet(  # a sink of Kafka Connect, with what it expects of a wo
 SPARK_AVRO = JarSet("spark-avro-4.0.1", ("org.apache.spark:spark-avro_2.13:4.0.1",), ("org.scala-lang:scala-library",))
 ICEBERG_SPARK = JarSet("iceberg-spark-1.11.0", ("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",))
 SQLITE_JDBC = JarSet("sqlite-jdbc-3.50.3.0", ("org.xerial:sqlite-jdbc:3.50.3.0",))
+ICEBERG_CORE = JarSet(  # Iceberg, and what its REST server needs beside it
+    "iceberg-core-1.11.0",
+    (
+        "org.apache.iceberg:iceberg-core:1.11.0",
+        "org.eclipse.jetty.ee10:jetty-ee10-servlet:12.1.6",
+        "org.eclipse.jetty.compression:jetty-compression-gzip:12.1.6",
+        "org.eclipse.jetty.compression:jetty-compression-server:12.1.6",
+        "org.slf4j:slf4j-simple:2.0.17",
+    ),
+)
+ICEBERG_REST = JarSet(  # apart: of two jars of one module Ivy resolves one
+    "iceberg-rest-1.11.0",
+    ("org.apache.iceberg:iceberg-open-api:1.11.0:test-fixtures", "org.apache.iceberg:iceberg-core:1.11.0:tests"),
+)
 FLINK = JarSet(  # Flink SQL in one process, with the connectors that read change topics
     "flink-2.2.0",
     (
@@ -41,3 +55,17 @@ FLINK = JarSet(  # Flink SQL in one process, with the connectors that read chang
 JAVA_CLIENT = JarSet(
     "java-client-4.1.0", ("org.apache.kafka:kafka-clients:4.1.0", "org.apache.avro:avro:1.12.0")
 )  # Confluent's kafka-avro-serializer is not on Maven Central
+YARN = JarSet(  # a resource manager and node managers
+    "yarn-3.4.1",
+    (
+        "org.apache.hadoop:hadoop-client-minicluster:3.4.1",
+        "ch.qos.reload4j:reload4j:1.2.22",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+        "org.bouncycastle:bcprov-jdk18on:1.78.1",
+        "org.bouncycastle:bcpkix-jdk18on:1.78.1",
+        "javax.xml.bind:jaxb-api:2.3.1",
+        "org.glassfish.jaxb:jaxb-runtime:2.3.9",
+        "com.google.inject:guice:4.2.3",
+        "com.google.inject.extensions:guice-servlet:4.2.3",
+    ),
+)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dev.verify.containers.engine import Engine
 
-PYTHON = "python:3.11-slim"
+PYTHON = "python:3.11-slim-bookworm"
 CASSANDRA = f"cassandra:{VERSIONS['5.0'].release}"
 KAFKA_IMAGE = f"apache/kafka:{KAFKA.name.partition('-')[2]}"
 SPARK = f"apache/spark:{version('pyspark')}"
@@ -44,7 +44,7 @@ Report = Callable[[str], None]
 
 
 def ensure_python(engine: Engine, report: Report = print) -> None:
-    """Have python:3.11-slim on the engine. CdcError STACK_MISSING."""
+    """Have python:3.11-slim-bookworm on the engine. CdcError STACK_MISSING."""
     if engine.has_image(PYTHON):
         return
     report(f"{PYTHON} cannot be pulled: making a stand-in of Debian's packages")

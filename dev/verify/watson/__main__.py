@@ -41,6 +41,8 @@ PAGES = (
     f"/sources/{NAMESPACE}/orders/history",
     "/topics",
     f"/topics/{NAMESPACE}.orders",
+    f"/topics/{NAMESPACE}.stock",
+    f"/sources/{NAMESPACE}/stock",
     "/schemas/3",
     "/data-targets",
     "/data-targets/warehouse",

@@ -129,7 +129,9 @@ class CatalogueFile(FileModel):
         default="pii-", description="What names of topics with personal data begin with. Rights are granted by it."
     )
     link: str | None = Field(
-        default=None, description="URL of a file of the repository, with `{path}`, for people: Watson shows it."
+        default=None,
+        pattern=r"^https?://\S*\{path\}\S*$",
+        description="URL of a file of the repository, with `{path}` in it: Watson links topics to their files.",
     )
     time_type: Text = Field(
         default="long (timestamp-micros)", description="Type of all fields that hold a time of an event."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - as below
 from datetime import date  # noqa: TC003 - pydantic reads annotations
 from typing import Annotated, Literal, Self
 
@@ -25,6 +26,12 @@ class DocumentedField(FileModel):
     doc: str | None = Field(default=None, description="What the field holds.")
     owner: str | None = Field(default=None, description="Its owner, if it is not the topic's.")
     pii: bool = Field(default=False, description="Whether its values are personal data.")
+
+
+def documentation_of(doc: str | None, owner: str | None, fields: Mapping[str, DocumentedField]) -> SourceDocumentation:
+    """Return the documentation of a source, as the registry keeps it."""
+    texts = {path: FieldText(doc=field.doc, owner=field.owner, pii=field.pii) for path, field in fields.items()}
+    return SourceDocumentation(doc=doc, owner=owner, fields=texts)
 
 
 class TopicProducer(FileModel):
@@ -110,7 +117,4 @@ class TopicFile(FileModel):
 
     def documentation(self) -> SourceDocumentation:
         """Return the documentation of the topic's source, as the registry keeps it."""
-        fields = {
-            path: FieldText(doc=field.doc, owner=field.owner, pii=field.pii) for path, field in self.fields.items()
-        }
-        return SourceDocumentation(doc=self.doc, owner=self.owner, fields=fields)
+        return documentation_of(self.doc, self.owner, self.fields)

@@ -30,6 +30,8 @@ _OF_FILES_ALONE = {Kind.PRODUCER: frozenset({"seconds"}), Kind.CONSUMER: frozens
 """Properties that clients also set themselves: a difference between file and server is none of hands."""
 
 
+_LEFT_TO_OTHERS = {Kind.SOURCE: frozenset({"doc"})}
+"""Properties that stay as they are if the files do not have them."""
 PENDING = "pending"
 """A word in what is kept about a thing: it was about to be made."""
 
@@ -166,6 +168,8 @@ def _wanted(thing: Thing, wanted: Wanted, found: Found | None, kept: Kept | None
         is_noted = kept == Kept(dict(wanted.content), dict(wanted.about))
         return None if is_noted else Step(thing, Action.NOTE, wanted=wanted, about=wanted.about)
     found_dangers = list(dangers.of_topic(thing.name, wanted, found)) if thing.kind is Kind.TOPIC else []
+    if thing.kind in (Kind.ENTRY, Kind.SOURCE):
+        found_dangers = list(dangers.of_marks(thing.name, wanted, found))
     is_drift = any(one.is_drift for one in properties)
     return Step(thing, Action.CHANGE, properties, found_dangers, wanted, wanted.about, is_drift=is_drift)
 
@@ -175,6 +179,8 @@ def _properties(thing: Thing, wanted: Wanted, found: Found, kept: Kept | None) -
     for name in sorted({*wanted.content, *found.content}):
         before, after = found.content.get(name), wanted.content.get(name)
         applied = before if kept is None else kept.content.get(name)
+        if name in _LEFT_TO_OTHERS.get(thing.kind, ()) and name not in wanted.content:
+            continue
         if name in of_files:
             before = applied
         if before != after:
@@ -184,7 +190,7 @@ def _properties(thing: Thing, wanted: Wanted, found: Found, kept: Kept | None) -
 def _unwanted(thing: Thing, kept: Kept, found: Found | None, is_elsewhere: bool, topics: Collection[str]) -> Step:  # noqa: FBT001
     """A thing that was made from files that no longer ask for it."""
     topic = found.topic if found is not None else ""
-    if found is None or is_elsewhere:
+    if found is None or is_elsewhere or thing.kind is Kind.SOURCE:  # what is documented stays so
         return Step(thing, Action.FORGET, about=kept.about)
     if thing.kind is Kind.TOPIC:
         return Step(thing, Action.DELETE, dangers=[dangers.deleted_topic(thing.name)], about=kept.about)

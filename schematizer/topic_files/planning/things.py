@@ -8,7 +8,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
 
-from schematizer.topic_files.files.reading import TopicFolder
+from schematizer.topic_files.files.reading import SourceFolder, TopicFolder
 
 Value = str | int | float | bool | None
 Content = Mapping[str, Value]
@@ -21,6 +21,7 @@ class Kind(StrEnum):
     TOPIC = "topic"
     SCHEMA = "schema"
     ENTRY = "entry"
+    SOURCE = "source"
     PRODUCER = "producer"
     CONSUMER = "consumer"
     QUOTA = "quota"
@@ -50,6 +51,8 @@ class Wanted:
     content: Content
     # The topic that asks for it; None if several may.
     topic: TopicFolder | None = None
+    # The file of a source that only has documentation.
+    source: SourceFolder | None = None
     # The text of a schema.
     text: str = ""
     # Whether the order of one key's messages counts, of a topic.

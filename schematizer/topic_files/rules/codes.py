@@ -64,6 +64,7 @@ _ALL = (
     Rule("T301", "A topic has a doc.", "Add `doc`: what the topic holds."),
     Rule("T302", "Each field has a doc, in the schema or in the topic file.", "Add the field's `doc`."),
     Rule("T303", "A documented field is in the newest schema.", "Correct the path, or remove the entry."),
+    Rule("T304", "One file documents a source.", "Keep it in one of the files: the other would undo it.", False),
     Rule("T401", "A schema has the typology's mandatory fields.", "Add the field, with that type."),
     Rule("T402", "All times of events have one type.", "Use time_type of catalogue.toml."),
     Rule("T403", "The encoding is one of the typology.", "Choose another typology or encoding."),

@@ -39,7 +39,18 @@ class ArchiveProgram:
 
     def answer(self, *arguments: str) -> str:
         """Run a command. Return its output."""
-        done = subprocess.run(
+        done = self._run(arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def failure(self, *arguments: str) -> str:
+        """Run a command that fails. Return what it says."""
+        done = self._run(arguments)
+        assert done.returncode, done.stdout
+        return done.stdout + done.stderr
+
+    def _run(self, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [*self._command, *arguments],
             cwd=project_root(),
             env=self._environment,
@@ -47,8 +58,6 @@ class ArchiveProgram:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:

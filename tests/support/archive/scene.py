@@ -95,7 +95,7 @@ class Topic:
         self.messages[partition].append((key, value, self.ends[partition], ms))
         self.ends[partition] += 1
 
-    def send_change(self, partition: int, number: int, *, name: str = "Ada", hours: int = 0) -> None:
+    def send_change(self, partition: int, number: int, *, name: str = "Ada", hours: int = 0, key: bytes = b"k") -> None:
         us = NOW_MS * 1000 + hours * 3_600_000_000 + number
         change = {
             "op": "c",
@@ -104,7 +104,7 @@ class Topic:
             "source": {"ts_us": us, "row_sequence": number},
             "ts_ms": NOW_MS,
         }
-        self.send(partition, self.encode(7, change), ms=NOW_MS + number)
+        self.send(partition, self.encode(7, change), key, NOW_MS + number)
 
     def encode(self, schema_id: int, value: Any) -> bytes:  # noqa: ANN401
         """A value in Confluent's wire format, by fastavro."""

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from archive.records import Definition
 from archive.settings import ArchiveSettings
-from archive.table_names import table_name, unversioned, versioned
+from archive.table_names import main_table, table_name, table_of_form, versioned
 
 
 def test_the_last_entry_counts() -> None:
@@ -53,5 +53,6 @@ def test_no_schema_version_has_the_name_of_another_table() -> None:
     topics = ["cdc.shop.orders", "cdc.shop.orders-v2", "cdc.shop.orders--v2"]
     tables = {topic: table_name(topic, "topics") for topic in topics}
     assert versioned(tables["cdc.shop.orders"], 2) != tables["cdc.shop.orders-v2"]
-    assert unversioned(tables["cdc.shop.orders--v2"]) == unversioned(tables["cdc.shop.orders"])
-    assert unversioned(tables["cdc.shop.orders-v2"]) != unversioned(tables["cdc.shop.orders"])
+    assert main_table(tables["cdc.shop.orders--v2"]) == main_table(tables["cdc.shop.orders"])
+    assert main_table(table_of_form(tables["cdc.shop.orders"], "erasures")) == tables["cdc.shop.orders"]
+    assert main_table(tables["cdc.shop.orders-v2"]) != main_table(tables["cdc.shop.orders"])

@@ -1,4 +1,7 @@
-"""Tables of a real catalog (SQLite), read by PyIceberg and by DuckDB."""
+"""Tables of a real catalog (SQLite), read by PyIceberg and by DuckDB.
+
+tests/servers/archive/test_rest_catalog.py has the same tests with a REST catalog.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,8 @@ from tests.support.archive.scene import ENVELOPE, Archive, Topic
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyiceberg.catalog import Catalog
+
 TABLE = "cdc_shop.orders"
 TOPIC_ID = "events-topic"
 
@@ -42,7 +47,7 @@ def archive(tmp_path: Path) -> Archive:
     return made
 
 
-def registrar_of(catalog: SqlCatalog, archive: Archive, topic_id: str) -> Registrar:
+def registrar_of(catalog: Catalog, archive: Archive, topic_id: str) -> Registrar:
     return Registrar("lake", {"iceberg": IcebergTables(catalog, archive.store, topic_id)}, archive.store, topic_id)
 
 
@@ -56,7 +61,7 @@ def events(archive: Archive, first: int = 0) -> list[LedgerEvent]:
     return [LedgerEvent(0, offset, event) for offset, event in enumerate(archive.events())][first:]
 
 
-def read_numbers(catalog: SqlCatalog, table: str = TABLE) -> list[int]:
+def read_numbers(catalog: Catalog, table: str = TABLE) -> list[int]:
     """The rows by PyIceberg, which agree with DuckDB's of the same files."""
     loaded = catalog.load_table(table)
     rows = sorted(row["_row_sequence"] for row in loaded.scan().to_arrow().to_pylist())
@@ -66,7 +71,7 @@ def read_numbers(catalog: SqlCatalog, table: str = TABLE) -> list[int]:
     return rows
 
 
-def test_a_table_has_each_event_once(catalog: SqlCatalog, archive: Archive) -> None:
+def test_a_table_has_each_event_once(catalog: Catalog, archive: Archive) -> None:
     fill(archive, 0, 60)
     registrar_of(catalog, archive, TOPIC_ID).take([])
     for _ in range(2):  # a second registrar reads all events again
@@ -86,7 +91,7 @@ def test_a_table_has_each_event_once(catalog: SqlCatalog, archive: Archive) -> N
     assert len(hours) == 2
 
 
-def test_a_start_begins_where_all_tables_are(catalog: SqlCatalog, archive: Archive) -> None:
+def test_a_start_begins_where_all_tables_are(catalog: Catalog, archive: Archive) -> None:
     fill(archive, 0, 60)
     first = registrar_of(catalog, archive, TOPIC_ID)
     assert first.next == {}
@@ -103,7 +108,7 @@ def test_a_start_begins_where_all_tables_are(catalog: SqlCatalog, archive: Archi
     assert registrar_of(catalog, archive, TOPIC_ID).next == {0: 3}
 
 
-def test_a_start_waits_for_the_table_that_fails(catalog: SqlCatalog, archive: Archive) -> None:
+def test_a_start_waits_for_the_table_that_fails(catalog: Catalog, archive: Archive) -> None:
     fill(archive, 0, 20)
     registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
@@ -119,13 +124,13 @@ def test_a_start_waits_for_the_table_that_fails(catalog: SqlCatalog, archive: Ar
     assert registrar_of(catalog, archive, TOPIC_ID).next == {}  # that table has lost its position
 
 
-def test_a_damaged_start_is_none(catalog: SqlCatalog, archive: Archive) -> None:
+def test_a_damaged_start_is_none(catalog: Catalog, archive: Archive) -> None:
     for data in (b"", b"[]", b'{"format": 2}', b'{"format": 1, "topic_id": "events-topic"}'):
         archive.store.put("_archive/registrar/lake.json", data)
         assert registrar_of(catalog, archive, TOPIC_ID).next == {}
 
 
-def test_a_stale_committer_is_refused(catalog: SqlCatalog, archive: Archive) -> None:
+def test_a_stale_committer_is_refused(catalog: Catalog, archive: Archive) -> None:
     """It loaded the table before another one committed, and its client does not try again."""
     fill(archive, 0, 40)
     table = LakeTable(catalog, TABLE, archive.store.uri("cdc_shop/orders"), "hour")
@@ -147,7 +152,7 @@ def _newest(archive: Archive) -> Any:  # noqa: ANN401
     return newest_columns(archive.store, columns_folder(TABLE), 1)[1]
 
 
-def test_a_table_gets_the_columns_of_a_newer_schema(catalog: SqlCatalog, archive: Archive) -> None:
+def test_a_table_gets_the_columns_of_a_newer_schema(catalog: Catalog, archive: Archive) -> None:
     fill(archive, 0, 20)
     registrar = registrar_of(catalog, archive, TOPIC_ID)
     registrar.take(events(archive))
@@ -174,7 +179,7 @@ def test_a_table_gets_the_columns_of_a_newer_schema(catalog: SqlCatalog, archive
     assert sorted(map(str, notes)) == ["None"] * 20 + ["n"] * 20
 
 
-def test_an_incompatible_schema_gets_another_table(catalog: SqlCatalog, archive: Archive) -> None:
+def test_an_incompatible_schema_gets_another_table(catalog: Catalog, archive: Archive) -> None:
     fill(archive, 0, 20)
     archive.topic.registry.schemas[9] = {
         "type": "record",
@@ -193,7 +198,7 @@ def test_an_incompatible_schema_gets_another_table(catalog: SqlCatalog, archive:
     assert sorted(others) == list(range(20))
 
 
-def test_a_foreign_column_stops_that_table_alone(catalog: SqlCatalog, archive: Archive) -> None:
+def test_a_foreign_column_stops_that_table_alone(catalog: Catalog, archive: Archive) -> None:
     fill(archive, 0, 20)
     table = LakeTable(catalog, TABLE, archive.store.uri("cdc_shop/orders"), "hour").load()
     with table.update_schema() as update:
@@ -211,14 +216,14 @@ def test_a_foreign_column_stops_that_table_alone(catalog: SqlCatalog, archive: A
     assert read_numbers(catalog) == list(range(20))
 
 
-def test_the_columns_of_every_table_are_the_first(catalog: SqlCatalog, archive: Archive) -> None:
+def test_the_columns_of_every_table_are_the_first(catalog: Catalog, archive: Archive) -> None:
     table = LakeTable(catalog, TABLE, archive.store.uri("cdc_shop/orders"), "day").load()
     assert [(field.field_id, field.name) for field in table.schema().fields] == [
         (field["id"], field["name"]) for field in BASE_COLUMNS.fields
     ]
 
 
-def test_a_renamed_field_is_one_column(catalog: SqlCatalog, archive: Archive) -> None:
+def test_a_renamed_field_is_one_column(catalog: Catalog, archive: Archive) -> None:
     """The files of both schemas are read under the new name."""
     fill(archive, 0, 20)
     registrar = registrar_of(catalog, archive, TOPIC_ID)
@@ -250,7 +255,7 @@ WIDER = [("int", "long"), ("float", "double"), (("decimal", 5), ("decimal", 12))
 
 
 @pytest.mark.parametrize(("before", "after"), WIDER, ids=["int", "float", "decimal"])
-def test_a_column_that_becomes_wider(catalog: SqlCatalog, archive: Archive, before: Any, after: Any) -> None:  # noqa: ANN401
+def test_a_column_that_becomes_wider(catalog: Catalog, archive: Archive, before: Any, after: Any) -> None:  # noqa: ANN401
     """Also within a record, and the files of the narrower type may come later."""
     values: dict[Any, Any] = {"int": 7, "long": 2**40, "float": 1.5, "double": 1e300}
     values |= {("decimal", 5): Decimal("123.45"), ("decimal", 12): Decimal("1234567890.12")}

@@ -94,8 +94,11 @@ def test_a_message_that_fans_out_too_far_stops_alone() -> None:
     first = join_chunk(rule_of(inputs, most_rows=2), state, messages, ALL)
     assert (first.left, first.changes) == (1, [])
     state.apply(first.writes)
-    with pytest.raises(FanOutError, match=r"it changes 3 joined rows, and the limit is 2"):
+    with pytest.raises(FanOutError, match=r"it changes 3 joined rows, and the limit is 2") as caught:
         join_chunk(rule_of(inputs, most_rows=2), state, messages[3:], ALL)
+    assert caught.value.counts == (3, 0)
+    raised = join_chunk(rule_of(inputs, most_rows=3), state, messages[3:], ALL)  # it continues there
+    assert (raised.left, len(raised.changes)) == (0, 3)
 
 
 @pytest.mark.parametrize("kind", [Kind.UPDATE, Kind.RETRACT])

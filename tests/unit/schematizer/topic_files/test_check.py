@@ -217,3 +217,29 @@ def test_the_command_writes_reports(tmp_path: Path) -> None:
     assert str(case.get("name")).startswith("T201")
     put(root)
     assert CliRunner().invoke(main, ["topics", "check", "--repository", str(root)]).exit_code == 0
+
+
+def test_rules_about_sources(tmp_path: Path) -> None:
+    root = write_repository(tmp_path)
+    folder = root / "shop" / "users" / "staging"
+    folder.mkdir(parents=True)
+    source = folder / "source.toml"
+    text = 'namespace = "cdc.shop"\nsource = "users"\nowner = "shop"\n[fields.name]\ndoc = "Their name."\n'
+    source.write_text(text)
+    assert rules_of(root) == set()
+    for rule, broken in (
+        ("T001", text.replace("owner", "owners")),
+        ("T201", text.replace('owner = "shop"', 'owner = "none"')),
+        ("T201", text.replace('owner = "shop"\n', "")),
+        ("T302", text.replace('doc = "Their name."', "pii = true")),
+        ("T304", text.replace("cdc.shop", "staging.shop").replace("users", "orders")),
+    ):
+        source.write_text(broken)
+        assert rules_of(root) == {rule}, broken
+    source.write_text(text)
+    (folder / "source.yaml").write_text("{}")
+    assert rules_of(root) == {"T003"}
+    (folder / "source.yaml").unlink()
+    (root / "lost").mkdir()
+    (root / "lost" / "source.toml").write_text(text)
+    assert rules_of(root) == {"T002"}

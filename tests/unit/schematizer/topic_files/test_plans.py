@@ -346,3 +346,46 @@ def test_a_note_that_was_only_begun_is_made_again(tmp_path: Path) -> None:
     world.kept[thing] = Kept({}, {PENDING: "true"})
     [step] = [step for step in world.plan().steps if step.thing == thing]
     assert (step.action, step.is_drift) == (Action.CREATE, False)
+
+
+SOURCE = 'namespace = "cdc.shop"\nsource = "users"\nowner = "shop"\n[fields.name]\ndoc = "Their name."\npii = true\n'
+
+
+def put_source(world: World, text: str) -> None:
+    folder = world.root / "shop" / "users" / "staging"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "source.toml").write_text(text)
+
+
+def test_a_source_without_a_topic_file_is_documented(world: World) -> None:
+    put_source(world, SOURCE)
+    thing = Thing(Kind.SOURCE, "cdc.shop/users")
+    world.found[thing] = Found({"doc": "Cassandra's comment", "owner": None})
+    [step] = world.plan().steps
+    assert (step.thing, step.action, step.is_drift) == (thing, Action.CHANGE, False)
+    assert {one.name: one.after for one in step.properties} == {
+        "owner": "shop",
+        "fields.name.doc": "Their name.",
+        "fields.name.pii": True,
+    }, "a doc that the file does not have stays"
+    world.apply()
+    world.by_hand(thing, owner="other")
+    [step] = world.plan().drift()
+    assert [one.name for one in step.properties] == ["owner"]
+    world.apply()
+    put_source(world, SOURCE.replace("pii = true", "pii = false"))
+    assert dangers(world) == ["not-personal"]
+    (world.root / "shop" / "users" / "staging" / "source.toml").unlink()
+    [step] = world.plan().steps
+    assert step.action is Action.FORGET, "it stays documented"
+    assert step.dangers == []
+
+
+def test_a_mark_that_goes_is_refused(world: World) -> None:
+    personal = TOPIC.replace('owner = "shop"', 'owner = "shop"\nname = "staging.shop.orders"')
+    put(world, personal + "[fields.city]\npii = true\n")
+    world.apply()
+    put(world, personal)
+    [danger] = world.plan().refused(())
+    assert danger.flag == f"not-personal={ORDERS}"
+    assert "city" in danger.loss
