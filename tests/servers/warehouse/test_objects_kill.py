@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from dev.local_stack.process.paths import project_root
+from dev.local_stack.servers.programs import spark_environment
 from dev.local_stack.servers.s3 import ENVIRONMENT, S3Server
 from dev.verify.chaos.child import start
 from stream_runtime import fault_points
@@ -19,6 +24,7 @@ from warehouse.files import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from stream_runtime.fault_points import Point
     from tests.support.schematizer.postgresql import PostgreSQL
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 MESSAGES, LATER = 200, 20
+WAIT_SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +70,34 @@ def test_a_topic_becomes_objects_and_a_table(setup: ObjectSetup) -> None:
         finally:
             fault_points.armed = None
     setup.run()
+    setup.check(MESSAGES)
+
+
+@pytest.mark.exhaustive
+def test_the_programs_in_spark(setup: ObjectSetup, tmp_path: Path) -> None:
+    """A writer and a loader side by side: the table equals the topic."""
+    setup.setup.send(0, MESSAGES)
+    flags = setup.setup.flags(location=setup.location, spark_master="local[2]", load_signal_seconds=0.2)
+    environment = {**os.environ, "PYTHONPATH": str(project_root()), **spark_environment(tmp_path)}
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        commands = [[sys.executable, "-m", "warehouse", *flags, command] for command in ("write", "run")]
+        started = [
+            subprocess.Popen(command, cwd=project_root(), env=environment, stdout=output, stderr=output)
+            for command in commands
+        ]
+    try:
+        deadline, ends = time.monotonic() + WAIT_SECONDS, setup.setup._ends()
+        while not setup._is_loaded(ends):
+            assert all(process.poll() is None for process in started), log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(1)
+        for process in started:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(WAIT_SECONDS) == 0, log.read_text()
+    finally:
+        for process in started:
+            process.kill()
     setup.check(MESSAGES)
 
 
