@@ -53,6 +53,7 @@ _SCHEMA, _TOPIC, _TOPIC_SCHEMAS = TypeAdapter(Schema), TypeAdapter(Topic), TypeA
 _TOPIC_SCHEMA, _ELEMENTS, _FOLLOWED = TypeAdapter(TopicSchema), TypeAdapter(list[Element]), TypeAdapter(FollowedTopics)
 _REGISTRATION, _COMPATIBILITY = TypeAdapter(Registration), TypeAdapter(Compatibility)
 _PRODUCER, _CONSUMER, _TEXTS = TypeAdapter(Producer), TypeAdapter(Consumer), TypeAdapter(list[str])
+_SOURCE = TypeAdapter(Source)
 _MANAGED_OF = TypeAdapter(dict[str, ManagedSince])
 _DOCUMENTATION_OF = TypeAdapter(dict[str, SourceDocumentation])
 _DOCUMENTATION, _UNUSED = TypeAdapter(SourceDocumentation), TypeAdapter(list[Unused])
@@ -321,6 +322,11 @@ class SchematizerClient:
         """Sets all of a source's documentation. Returns the paths that its newest schema does not have."""
         path = ("namespaces", namespace, "sources", source, "documentation")
         return self._send(_TEXTS, "PUT", path, said.model_dump(mode="json"))
+
+    def deprecate(self, namespace: str, source: str, reason: str, successor: str | None = None) -> Source:
+        """Say why a source should no longer be read, and which one instead, as NAMESPACE/SOURCE."""
+        path = ("namespaces", namespace, "sources", source, "deprecation")
+        return self._send(_SOURCE, "PUT", path, {"reason": reason, "successor": successor})
 
     def lease(self, deployment: str, holder: str, seconds: int, *, token: int | None = None) -> Lease:
         """Take the right to apply the files of a deployment, or renew it with its token. RegistryRequestError with

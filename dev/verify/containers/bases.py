@@ -86,6 +86,9 @@ def ensure_spark(engine: Engine, report: Report = print) -> None:
 def _bootstrap(archive: Path) -> None:
     hooks = [
         '--customize-hook=ln -s python3 "$1/usr/bin/python"',
+        # Debian's Python.h names a file of the processor, which a compiler for another one lacks. The file suits both.
+        '--customize-hook=cd "$1/usr/include/python3.11" && ln -s ../*-linux-gnu x86_64-linux-gnu',
+        '--customize-hook=cd "$1/usr/include/python3.11" && ln -s ../*-linux-gnu aarch64-linux-gnu',
         f'--customize-hook=cp {_CERTIFICATES} "$1{_CERTIFICATES}"',
     ]
     command = ["mmdebstrap", "--variant=minbase", f"--include={_PACKAGES}", *hooks, "bookworm", str(archive)]

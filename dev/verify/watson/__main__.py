@@ -50,7 +50,10 @@ PAGES = (
     "/tags",
     "/tags/finance",
     "/unused?days=0",
+    "/api",
+    "/api/topics_topics_get",
     "/search?q=customer",
+    "/search?q=custmer",
     "/nowhere",
 )
 PICTURES = (

@@ -63,6 +63,7 @@ def topic_page(site: SiteDep, request: Request, topic: str) -> HTMLResponse:
         crumbs,
         namespace=namespace,
         shown=shown,
+        deprecation=catalogue.sources.get(shown.namespace, shown.source).deprecation,
         schemas=catalogue.topics.schemas(topic),
         producers=catalogue.clients.producers(topic),
         consumers=catalogue.clients.consumers(topic),

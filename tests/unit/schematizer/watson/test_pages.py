@@ -51,10 +51,14 @@ PAGES = {
     "/clients": ["materializer", "team-data", "invoice-mailer", "as invoices"],
     "/tags": ["finance", "2"],
     "/tags/finance": ["orders", "total", "field of cdc.shop/orders"],
+    "/api": ["openapi.json", "/api/v1/namespaces/{namespace}/sources", "Sources of a namespace.", "deployments"],
+    "/api/topics_topics_get": ["GET /api/v1/topics", "created_since", "query", "list of object", "pii_misplaced"],
     "/unused": ["Everything was used in that time."],
     "/unused?days=0": ["cdc.shop.orders", "Disable"],
     "/search": ["Type a few words"],
     "/search?q=tax": ["total", "value added tax included", "1 result for"],
+    "/search?q=custmer": ["Nothing has all of", "custmer", "for “customer”"],
+    "/search?q=timestamp": ["placed"],
     "/search?q=tax+zeppelin": ["Nothing has all of"],
 }
 HOSTILE = """"><script>alert(1)</script><img src=x onerror=alert(1)>'{{ 7 * 7 }}"""
@@ -89,7 +93,10 @@ def check_page(text: str) -> None:
         assert not handlers, (tag, attributes)
         assert tag not in ("style", "iframe", "object", "img"), tag
         href = attributes.get("href") or ""
-        assert re.match(r"(/watson/|\?|#main|https?://|mailto:)", href) or tag not in ("a", "link"), href
+        assert re.match(r"(/watson/|/api/v1/openapi.json$|\?|#main|https?://|mailto:)", href) or tag not in (
+            "a",
+            "link",
+        ), href
     assert len(structure.named("h1")) == 1
     assert len([tag for tag in structure.named("input") if tag.get("type") == "search"]) == 1
     assert len(text.encode()) < MAX_BYTES
@@ -365,3 +372,13 @@ def test_a_link_that_is_no_web_page_is_text(watson: Watson) -> None:
     assert HOSTILE not in page
     pii = watson.page("/topics?kind=change")
     assert pii.count(" in staging:") == 1, "not of what an apply has only begun to make"
+
+
+def test_every_operation_of_the_interface_has_a_page(shown: Watson) -> None:
+    links = re.findall(r'href="/watson(/api/[^"]+)"', shown.page("/api"))
+    assert len(links) == len(set(links)) > 50
+    for link in links:
+        page = shown.page(link)
+        assert '<td class="type">anything' not in page, "each value has a type"
+        assert '<p class="lacks">' not in page, "each operation says what it does"
+    assert "see the list of operations" in shown.page("/api/none", 404).lower()
