@@ -119,6 +119,7 @@ class _Link:
         self._client = client
         self._server = server
         self._copied: list[bytes] = []
+        self._is_synced = threading.Event()
 
     def requests(self) -> None:
         """Pass what the driver sends."""
@@ -128,7 +129,11 @@ class _Link:
                 kind, body = _read_message(self._client)
                 if kind == b"P":
                     body = self._translated(body)
+                if kind == b"E":
+                    self._is_synced.clear()
                 self._server.sendall(kind + struct.pack("!i", len(body) + 4) + body)
+                if kind == b"S":
+                    self._is_synced.set()
         self._close()
 
     def answers(self) -> None:
@@ -138,6 +143,7 @@ class _Link:
                 kind, body = _read_message(self._server)
                 if kind == b"G":
                     rows = self._copied.pop()
+                    self._is_synced.wait()  # a Sync that came later would be answered, too
                     self._server.sendall(b"d" + struct.pack("!i", len(rows) + 4) + rows + b"c" + struct.pack("!i", 4))
                     self._server.sendall(b"S" + struct.pack("!i", 4))  # the driver's was ignored during the copy
                     continue
