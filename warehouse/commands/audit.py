@@ -15,6 +15,7 @@ from stream_runtime.records import SourcePartition
 from stream_runtime.source_batch import SourceBatch
 from warehouse.faults import (
     WAREHOUSE_FAULTS,
+    command_refused,
     state_foreign,
     table_busy,
     tables_differ,
@@ -44,6 +45,8 @@ _SHOWN = 20
 
 def audit_tables(settings: Settings, topics: Sequence[str], *, repairs: bool) -> None:
     """Audit the tables of these topics, or of all; print what differs. CdcError WAREHOUSE_AUDIT if rows differ."""
+    if job_of(settings).role != "load":
+        raise command_refused("audit", settings.warehouse.target.partition(":")[0])
     chosen = list(topics) or TopicPlanner(job_of(settings)).find_topics()
     if not chosen:
         raise WAREHOUSE_FAULTS.setting_missing("topics", "no topic matches it")

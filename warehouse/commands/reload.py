@@ -8,7 +8,7 @@ import click
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.kafka import Topics
-from warehouse.faults import table_busy, topic_empty
+from warehouse.faults import command_refused, table_busy, topic_empty
 from warehouse.job.definitions import each_definition
 from warehouse.job.open_tables import OpenTables
 from warehouse.job.plan import WarehousePlan, share_of
@@ -33,6 +33,8 @@ _TRIES = 20
 
 def reload_tables(settings: Settings, topics: Sequence[str]) -> None:
     """Reload the tables of these topics, one after the other. CdcError."""
+    if job_of(settings).role != "load":
+        raise command_refused("reload", settings.warehouse.target.partition(":")[0])
     made = each_definition(settings, topics)
     for topic, shape in Topics(settings.kafka).each_shape(list(topics)).items():
         if isinstance(shape, CdcError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.clients.registry.schematizer import SchematizerClient
@@ -31,6 +31,19 @@ if TYPE_CHECKING:
     from warehouse.job.plan import Job
 
 
+class Loading(Protocol):
+    """The task of a table: TableTask, or SignalTask."""
+
+    @property
+    def offsets(self) -> dict[int, int | None]:
+        """The next offset of each partition that it takes."""
+        ...
+
+    def take(self, partition: int, batch: SourceBatch | None, following: int, /) -> None: ...
+
+    def load_due(self) -> LoadReport | None: ...
+
+
 class OpenTable(NamedTuple):
     """An open table."""
 
@@ -39,7 +52,7 @@ class OpenTable(NamedTuple):
     # How the table is made.
     definition: Definition
     # Its protocol.
-    task: TableTask
+    task: Loading
     # The partitions of its topic.
     partitions: tuple[SourcePartition, ...]
 
@@ -80,13 +93,20 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
 
     def open_share(self, plan: WarehousePlan, share: Share, reader: SourceReader) -> OpenTable:
         """Read the table's state, and read its topic on from there."""
+        task = self.open_task(plan, share)
+        for partition in share.partitions:
+            reader.add(partition, task.offsets[partition.partition])
+        return OpenTable(plan.shapes[share.stream], plan.definitions[share.stream], task, share.partitions)
+
+    def open_task(self, plan: WarehousePlan, share: Share) -> Loading:
+        """Read the table's state."""
         shape, own = plan.shapes[share.stream], self._job.settings
         definition = plan.definitions[share.stream]
         table = definition.table(share.stream, own.default_schema)
-        task = TableTask(
+        return TableTask(
             Source(beside(table) if self._is_beside else table, share.stream, shape),
             self._loader.of_form(definition.form),
-            Schemas(self._registry, share.stream, self._catalogue),
+            self._schemas(share.stream),
             TaskSettings(
                 own.load_rows,
                 own.load_bytes,
@@ -95,9 +115,9 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
                 definition.personal_data,
             ),
         )
-        for partition in share.partitions:
-            reader.add(partition, task.offsets[partition.partition])
-        return OpenTable(shape, definition, task, share.partitions)
+
+    def _schemas(self, topic: str) -> Schemas:
+        return Schemas(self._registry, topic, self._catalogue)
 
     def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
         """Other processes may use the warehouse while messages are read, and after what was read is processed."""

@@ -17,6 +17,7 @@ from warehouse.faults import offsets_differ, state_foreign
 from warehouse.tables.columns import migration
 from warehouse.tables.forms import CURRENT, Form
 from warehouse.targets.connection import LoadTakenError
+from warehouse.targets.copying import stage_objects
 from warehouse.targets.staging import own_columns, staged_columns
 from warehouse.targets.statements import (
     STAGE,
@@ -78,7 +79,7 @@ class Loader:
             for statement in table_statements(load, self.form, connection):
                 connection.run(statement)
             reach(WarehousePoint.TABLE_MIGRATED)
-            if load.rows:
+            if load.rows or load.objects:
                 self._merge(load)
         reach(WarehousePoint.LOAD_COMMITTED)
 
@@ -92,9 +93,12 @@ class Loader:
 
     def _merge(self, load: Load) -> None:
         connection, columns, form = self.connection, load.after.columns, self.form
-        connection.run(create_stage(own_columns(form), columns, connection.dialect))
-        for rows in load.rows:
-            connection.stage(STAGE, staged_columns(rows, columns, form, connection.dialect))
+        if load.objects:
+            stage_objects(connection, load.objects, columns, form)
+        else:
+            connection.run(create_stage(own_columns(form), columns, connection.dialect))
+            for rows in load.rows:
+                connection.stage(STAGE, staged_columns(rows, columns, form, connection.dialect))
         reach(WarehousePoint.ROWS_STAGED)
         for statement in merge(load.table, columns, form, connection.dialect):
             connection.run(statement)

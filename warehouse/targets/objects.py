@@ -84,8 +84,8 @@ def _table(rows: Rows, kinds: dict[str, str], fields: Sequence[str], limits: Lim
     there = set(rows.values.schema.names)
     values = [
         object_values(rows.values.column(name), kinds[name])
-        if name in there
-        else pa.nulls(len(rows), _arrow_type(kinds[name]))
+        if name in there and name in kinds
+        else pa.nulls(len(rows), _arrow_type(kinds.get(name, "TEXT")))
         for name in fields
     ]
     return pa.table([*own, *values], names=[*(name for name, _ in OWN), *fields])

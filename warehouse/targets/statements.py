@@ -150,8 +150,11 @@ def create_stage(
     own: Iterable[tuple[str, str]], columns: Iterable[Column], dialect: Dialect, table: str = STAGE
 ) -> str:
     """own: the names and types of the warehouse's own columns."""
-    staged = [(quoted(column.name), staged_type(column.type, dialect)) for column in columns]
-    return f"CREATE TEMPORARY TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in [*own, *staged])})"
+    staged = [
+        *((name, dialect.own_type(kind)) for name, kind in own),
+        *((quoted(column.name), staged_type(column.type, dialect)) for column in columns),
+    ]
+    return f"CREATE TEMPORARY TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in staged)})"
 
 
 def merge(table: TableName, columns: Sequence[Column], form: Form, dialect: Dialect) -> list[str]:

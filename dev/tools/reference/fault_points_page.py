@@ -10,7 +10,7 @@ from dev.verify.chaos.matrix import Action
 from joinery.fault_points import JoinRebuildPoint
 from materializer.fault_points import RebuildPoint, ReshardPoint
 from stream_runtime.fault_points import FaultPoint, StatelessPoint
-from warehouse.fault_points import WarehousePoint
+from warehouse.fault_points import WarehousePoint, WriterPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,6 +93,14 @@ def table() -> str:
         "| the worker dies at | what holds, and what the next task does |",
         "| --- | --- |",
         *_rows(WarehousePoint),
+        "",
+        "A writer of `cassandra-warehouse` fails at each of these points, and its successor finishes its batch",
+        "(`tests/unit/warehouse/writing/test_batch_task.py`; on a broker, killed:",
+        "`tests/servers/warehouse/test_objects_kill.py`):",
+        "",
+        "| the worker dies at | what holds, and what the next task does |",
+        "| --- | --- |",
+        *_rows(WriterPoint),
     ]
     return "\n".join(lines) + "\n"
 

@@ -188,6 +188,9 @@ OWN: dict[str, Work] = {
     "cassandra-warehouse run": Work(
         "warehouse.job.run:run_warehouse", "tests/servers/warehouse/test_program.py", ('"run"',)
     ),
+    "cassandra-warehouse write": Work(
+        "warehouse.job.run:run_warehouse", "tests/servers/warehouse/test_objects_kill.py", ('"write"',)
+    ),
     "cassandra-warehouse check": Work("warehouse.commands.check:print_check", _WAREHOUSE, ('"check"',)),
     "cassandra-warehouse plan": Work("warehouse.commands.plan:print_plan", _WAREHOUSE, ('"plan"',)),
     "cassandra-warehouse audit": Work("warehouse.commands.audit:audit_tables", _WAREHOUSE, ('"audit"',)),
