@@ -52,8 +52,8 @@ EXPLANATIONS: dict[Code, Explanation] = {
         others continue.""",
         cause="""The job was away, or late, for longer than Kafka keeps replaced messages (`min.compaction.lag.ms`,
         `retention.ms`). Or the input's chain of changes is broken: `before` is not the row of the change before.""",
-        fix="""Give the join another name and another target: it reads its inputs from the beginning then. Raise
-        `min.compaction.lag.ms` of the inputs' topics.""",
+        fix="""Stop the job and run `cassandra-joinery rebuild`: it reads the inputs from the beginning, and sends the
+        joined rows that differ. Raise `min.compaction.lag.ms` of the inputs' topics.""",
     ),
     Code.JOIN_LIMIT: Explanation(
         "Too many joined rows",
@@ -65,6 +65,36 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""Raise `most_rows` in the joins file and restart the job: it continues with that message. Or filter the
         rows of that key out (`where`), with a new name and a new target. The message at that offset of the internal
         topic has the key.""",
+    ),
+    Code.JOIN_AUDIT: Explanation(
+        "Joined rows differ",
+        meaning="""`cassandra-joinery audit` compared a target with the join of its inputs, at the target's
+        offsets. Joined rows are missing, have other values or are not in the inputs; the lines above name each by its
+        key. Or the join has not run yet.""",
+        cause="""Something else has written to the target, Kafka has deleted messages of an input, of the internal topic
+        or of the target, or the join has a defect. After a changed selection, rows that have not changed since are as
+        they were.""",
+        fix="""Look at the target's message at the named offset: `source` says which message of an input it comes from.
+        To correct the target, stop the job and run `cassandra-joinery rebuild` ([guide](../guides/joins.md#audit)).""",
+    ),
+    Code.JOIN_CHANGED: Explanation(
+        "Definition of a join has changed",
+        meaning="""The state of a partition, or a message of the internal topic, was made by another definition of the
+        join: with other columns, types, filters or optional inputs. The partition stops: rows of two definitions do not
+        fit together. Nothing was sent.""",
+        cause="""The join was changed in the joins file, or a selected column has another type now.""",
+        fix="""Stop the job and run `cassandra-joinery rebuild` ([guide](../guides/joins.md#rebuild)). If the change
+        was a mistake, put the definition back and restart the job. Rebuild it all the same if messages were routed
+        since.""",
+    ),
+    Code.JOIN_REBUILD: Explanation(
+        "Join not rebuilt",
+        meaning="""`cassandra-joinery rebuild` could not rebuild a join; the message says why. If it has begun, the
+        partitions of the join are stopped (CDC-054) until a run is complete.""",
+        cause="""The joined rows have another key than the target, the registry does not take their schema for the
+        target's topic, or the job runs.""",
+        fix="""Stop the job. For another key, or an incompatible schema, give the join another name and another
+        target.""",
     ),
     Code.JOIN_CASE: Explanation(
         "Case of a join failed",
@@ -90,8 +120,11 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.JOIN_PLAN: (Scope.COMMAND, Scope.TABLE),
     Code.JOIN_INPUT: (Scope.COMMAND, Scope.TABLE),
     Code.JOIN_MESSAGE: (Scope.RAW_PARTITION,),
+    Code.JOIN_CHANGED: (Scope.RAW_PARTITION,),
     Code.JOIN_LIMIT: (Scope.RAW_PARTITION,),
     Code.JOIN_REPEATED: (Scope.RAW_PARTITION,),
+    Code.JOIN_AUDIT: (Scope.COMMAND,),
+    Code.JOIN_REBUILD: (Scope.COMMAND,),
     Code.JOIN_CASE: (Scope.COMMAND,),
     Code.JOIN_HISTORY: (Scope.RAW_PARTITION,),
     Code.TRANSACTION_EXPIRED: (Scope.RAW_PARTITION,),

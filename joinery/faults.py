@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from joinery.definition import Input, Join
+    from joinery.definition import CatalogueSource, Join
     from joinery.planning.errors import PlanError
     from stream_runtime.records import SourcePartition
 
@@ -33,12 +33,57 @@ def case_failed(case: Path, reason: str) -> CdcError:
     )
 
 
-def several_topics(given: Input, topics: Sequence[str]) -> CdcError:
+def several_topics(given: CatalogueSource, topics: Sequence[str]) -> CdcError:
     """Return CdcError(JOIN_INPUT) for an input that has more than one topic."""
     return CdcError(
         Code.JOIN_INPUT,
         f"{given} has several topics: {', '.join(topics)}. Joins do not follow a source to another topic yet.",
         "Disable the topics that are not written any more (cassandra-schematizer), or join another source.",
+    )
+
+
+def no_such_join(file: Path, name: str, known: Sequence[str]) -> CdcError:
+    """Return CdcError(CONFIG_INVALID) for a join that a command names and the file does not have."""
+    return CdcError(
+        Code.CONFIG_INVALID, f'{file} has no join "{name}".', f"Name one of its joins: {', '.join(sorted(known))}."
+    )
+
+
+def has_not_run(join: Join) -> CdcError:
+    """Return CdcError(JOIN_AUDIT) for a join whose inputs or target have no topic yet."""
+    return CdcError(
+        Code.JOIN_AUDIT,
+        f'join "{join.name}" has not run yet: an input or the target has no topic.',
+        "Run it (cassandra-joinery run), then audit it.",
+    )
+
+
+def another_key(join: Join) -> CdcError:
+    """Return CdcError(JOIN_REBUILD) for a join whose target does not exist, or cannot have the rows."""
+    return CdcError(
+        Code.JOIN_REBUILD,
+        f'join "{join.name}" cannot be rebuilt: {join.target} does not exist, or its rows have another key or a schema '
+        "that its topic does not take.",
+        "Give the join another name and another target.",
+    )
+
+
+def job_runs(join: Join) -> CdcError:
+    """Return CdcError(JOIN_REBUILD) for a join whose inputs were routed during its rebuild."""
+    return CdcError(
+        Code.JOIN_REBUILD,
+        f'join "{join.name}" cannot be rebuilt: the job runs, and has routed messages during the rebuild.',
+        "Stop the job, then run the rebuild again. The partitions of the join are stopped until then.",
+    )
+
+
+def rows_differ(count: int) -> CdcError:
+    """Return CdcError(JOIN_AUDIT) for joined rows that are not those of the inputs."""
+    return CdcError(
+        Code.JOIN_AUDIT,
+        f"{count:,} joined rows are not as the inputs make them.",
+        "Look at the messages at the offsets above. To correct the target, stop the job and run cassandra-joinery "
+        "rebuild (docs/guides/joins.md).",
     )
 
 
@@ -69,12 +114,22 @@ def fan_out_limited(
     )
 
 
+def definition_changed(join: str, partition: SourcePartition, offset: int) -> CdcError:
+    """Return CdcError(JOIN_CHANGED) for a state, or a message, of another definition of the join."""
+    return CdcError(
+        Code.JOIN_CHANGED,
+        f'join "{join}" cannot take the message at offset {offset} of {partition}: the state or the message is of '
+        "another definition of the join (another selection, filter or type of a column).",
+        "Stop the job and run cassandra-joinery rebuild; or put the definition back, if nothing was routed since.",
+    )
+
+
 def history_lost(join: str, partition: SourcePartition, offset: int, reason: str) -> CdcError:
     """Return CdcError(JOIN_HISTORY) for a change of a row that the join does not know."""
     return CdcError(
         Code.JOIN_HISTORY,
         f'join "{join}" cannot take the message at offset {offset} of {partition}: {reason}.',
-        "Give the join another name and another target, so that it reads its inputs from the beginning. Let "
+        "Stop the job and run cassandra-joinery rebuild, which reads the inputs from the beginning. Let "
         "min.compaction.lag.ms and the retention of the inputs' topics be longer than the job may be away.",
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import cdc_native
 from cdc_common.messages.avro.forms import NotNativeError, form_of
 from cdc_common.messages.avro.schemas import to_tree
-from joinery.internal.codec import FORMAT_VERSION, MAY_MISS
+from joinery.internal.codec import DEFINITION_BITS, FORMAT_VERSION, MAY_MISS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def native_routes(plan: JoinPlan, number: int, value_schema: Any, cutter: RowCut
         [layout.slots[image, cutter.first_column] for image in _IMAGES],
         [*slots, layout.slots.get(("source", "left_out"), -1)],
         FORMAT_VERSION,
-        MAY_MISS,
+        MAY_MISS | plan.rule.definition << DEFINITION_BITS,
         number,
         plan.rule.keeps_alone(number),
     )

@@ -21,6 +21,13 @@ class LostHistoryError(JoinError):
     """A change of a row that the state does not have: an earlier message was deleted before it was read."""
 
 
+class DefinitionError(JoinError):
+    """A message that was routed by another definition of the join, or a state of one."""
+
+    def __init__(self) -> None:
+        super().__init__("it is of another definition of the join: another selection, filter or type of a column")
+
+
 class FanOutError(JoinError):
     """A change of an input would change more joined rows than the limit.
 

@@ -7,6 +7,8 @@
 - `m c`: how far a message is joined whose changes do not fit into one transaction.
 - `m l <input> <partition>`: there once all messages that a source partition had at the start are joined; the number of
   the partitions of its topic.
+- `m d`: the number of the definition that the rows are of. A state of an older release has none.
+- `m r`: the number of rows of each input in the whole state.
 - `m b`: how far the join has begun: rows are loaded, joined rows are sent up to a place, or it has. A state of an older
   release has none: it has begun.
 """
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 CONTINUATION = b"mc"
 PHASE = b"mb"
 LOADING, SENDING, BEGUN = b"\x00", b"\x01", b"\x02"  # the first byte of a phase
+DEFINITION, TOTALS = b"md", b"mr"
 MARKED, AFTER_MARKED = b"ml", b"mm"
 COUNTS, AFTER_COUNTS = b"n", b"o"
 _FRONTIER = b"mf"

@@ -6,7 +6,7 @@ sent. They are changes of that mark, which come in parts like those of any other
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.messages.avro.skipping import read_long
 from joinery.joining.combinations import combinations, place_of
@@ -76,10 +76,35 @@ def snapshot(
                 yield sending, _joined(rule, group, combination, offset, routed)
 
 
-def _joined(rule: Rule, group: Group, combination: Combination, offset: int, routed: Routed) -> Joined:
+class JoinedRow(NamedTuple):
+    """A joined row of a state."""
+
+    # Its key.
+    key: bytes
+    # Its Avro bytes.
+    row: bytes
+    # The sequence of each input's row; None for an input that has no row here.
+    sequences: tuple[int | None, ...]
+
+
+def joined_rows(rule: Rule, state: StateReader, overlay: Overlay) -> Iterator[JoinedRow]:
+    """All joined rows of a state, in an order that depends on the state alone."""
+    inputs = len(rule.optional)
+    for counts_of, value in state.scan(COUNTS, AFTER_COUNTS):
+        group, counts = group_of(counts_of), decode_counts(value, inputs)
+        if rule.has_rows(counts):
+            for combination in combinations(overlay, group, range(inputs), counts, None):
+                yield _row(rule, group, combination)
+
+
+def _row(rule: Rule, group: Group, combination: Combination) -> JoinedRow:
     idents = zip(combination, rule.absent_idents, strict=True)
     columns = zip(combination, rule.absent_columns, strict=True)
     key = group.key + b"".join(absent if row is None else row.ident for row, absent in idents)
     after = key + b"".join(absent if row is None else row.columns for row, absent in columns)
-    sequences = tuple(None if row is None else row.sequence for row in combination)
+    return JoinedRow(key, after, tuple(None if row is None else row.sequence for row in combination))
+
+
+def _joined(rule: Rule, group: Group, combination: Combination, offset: int, routed: Routed) -> Joined:
+    key, after, sequences = _row(rule, group, combination)
     return Joined(key, None, after, sequences, offset, routed.origin, is_snapshot=True)

@@ -9,12 +9,13 @@ from joinery.conditions import ALL, Column
 from joinery.definition import Join
 from joinery.joining.records import Rule
 from joinery.planning.column_types import compared_type, is_nullable, nullable
+from joinery.planning.digest import digest_of
 from joinery.planning.errors import PlanError
 from joinery.planning.input_schema import InputSchema
 from joinery.planning.row_filters import RowFilter, plan_filters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 
 class Target(NamedTuple):
@@ -42,7 +43,7 @@ class InputPlan(NamedTuple):
     # The other columns of joined rows.
     columns: tuple[Target, ...]
     # What its rows must pass.
-    filters: tuple[RowFilter, ...] = ()
+    filters: tuple[RowFilter, ...]
 
     @property
     def is_unique(self) -> bool:
@@ -88,17 +89,22 @@ class JoinPlan(NamedTuple):
             tuple(NULL * len(given.ident) for given in self.inputs),
             tuple(NULL * len(given.columns) for given in self.inputs),
             self.join.most_rows,
+            digest_of(self),
         )
 
 
-def plan_join(join: Join, schemas: Mapping[str, InputSchema]) -> JoinPlan:
-    """Plan a join. PlanError if it does not fit the schemas of its inputs, which are given by name."""
-    return _Planner(join, schemas).plan()
+def plan_join(join: Join, schemas: Mapping[str, InputSchema], kept: Collection[str] | None = None) -> JoinPlan:
+    """Plan a join. PlanError if it does not fit the schemas of its inputs, which are given by name.
+
+    kept: the fields that joined rows have so far. `*` takes no other columns then.
+    """
+    return _Planner(join, schemas, kept).plan()
 
 
 class _Planner:
-    def __init__(self, join: Join, schemas: Mapping[str, InputSchema]) -> None:
+    def __init__(self, join: Join, schemas: Mapping[str, InputSchema], kept: Collection[str] | None) -> None:
         self._join = join
+        self._kept = kept
         self._schemas = schemas
         self._renames = join.renames()
         self._key = join.columns()
@@ -143,8 +149,15 @@ class _Planner:
             of, name = selected.column
             if name != ALL:
                 self._field(selected.column)
-            found[of] |= dict.fromkeys(self._schemas[of].columns if name == ALL else [name])
+            found[of] |= dict.fromkeys(self._all_of(of) if name == ALL else [name])
         return {name: list(columns) for name, columns in found.items()}
+
+    def _all_of(self, name: str) -> list[str]:
+        """The columns of an input that `*` stands for."""
+        columns = list(self._schemas[name].columns)
+        if self._kept is None:
+            return columns
+        return [column for column in columns if self._renames.get(Column(name, column), column) in self._kept]
 
     def _join_field(self, columns: Mapping[str, str]) -> dict[str, Any]:
         """The field of a column of the join key, which may be null only if such a row may be alone."""

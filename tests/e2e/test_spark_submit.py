@@ -22,7 +22,6 @@ from dev.local_stack.process.paths import project_root
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.spark_cluster import SparkCluster, executors, python_workers
 from dev.local_stack.servers.spark_submit import SubmittedJob
-from dev.local_stack.servers.stack import Stack
 from stream_runtime.query.spark_archive import write_archive
 from tests.support.e2e.submitted import (
     WAIT_SECONDS,
@@ -30,6 +29,7 @@ from tests.support.e2e.submitted import (
     as_newer_build,
     check_is_of_archive,
     raw_messages,
+    stack_of_jobs,
     states,
     submitted_job,
 )
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
@@ -63,8 +64,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    os.environ["CDC_SERVERS"] = str(tmp_path_factory.mktemp("stack") / "servers.json")
-    with Stack(settings={"publisher.heartbeat_seconds": 2}) as running:
+    with stack_of_jobs(tmp_path_factory.mktemp("stack")) as running:
         yield running
 
 

@@ -14,16 +14,16 @@ from dev.local_stack.demo import shop
 from dev.local_stack.demo.load import Load
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.spark_submit import YarnClientJob, YarnClusterJob
-from dev.local_stack.servers.stack import Stack
 from dev.local_stack.servers.yarn_cluster import YarnCluster, pack_spark_jars
 from stream_runtime.query.spark_archive import write_archive
-from tests.support.e2e.submitted import OWN, WAIT_SECONDS, Scene, check_is_of_archive
+from tests.support.e2e.submitted import OWN, WAIT_SECONDS, Scene, check_is_of_archive, stack_of_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from dev.local_stack.servers.programs import Setting
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(1200)]
 
@@ -45,8 +45,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    os.environ["CDC_SERVERS"] = str(tmp_path_factory.mktemp("stack") / "servers.json")
-    with Stack(settings={"publisher.heartbeat_seconds": 2}) as running:
+    with stack_of_jobs(tmp_path_factory.mktemp("stack")) as running:
         yield running
 
 

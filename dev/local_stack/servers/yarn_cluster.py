@@ -5,12 +5,14 @@ Its containers get nothing of this project from it: what a job needs, YARN copie
 
 from __future__ import annotations
 
+import http
+import json
 import zipfile
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any, Self
 from xml.sax.saxutils import escape
 
-import httpx
 import psutil
 
 from dev.local_stack.java import jars
@@ -124,14 +126,13 @@ class YarnCluster(Managed):
         ports = free_ports(len(names) + 3 * nodes)
         manager = {f"yarn.resourcemanager.{name}": _address(ports.pop()) for name in names}
         self.staging = self._folder("staging")  # of jobs
-        self._page = f"http://{manager['yarn.resourcemanager.webapp.address']}/ws/v1/cluster/apps"
+        self._page = manager["yarn.resourcemanager.webapp.address"]
         common = {
             **manager,
             "yarn.resourcemanager.hostname": LOCALHOST,
             "yarn.scheduler.minimum-allocation-mb": 128,
             "yarn.scheduler.maximum-allocation-mb": NODE_MEMORY_MB,
-            "yarn.nm.liveness-monitor.expiry-interval-ms": 15_000,
-            "yarn.am.liveness-monitor.expiry-interval-ms": 15_000,
+            "yarn.nm.liveness-monitor.expiry-interval-ms": 30_000,
         }
         self.client_configuration = self._configure("client", common)
         self._configure("manager", common)
@@ -165,14 +166,25 @@ class YarnCluster(Managed):
 
     def applications(self) -> dict[str, str]:
         """The state of each application by its id."""
-        answer = httpx.get(self._page, timeout=HTTP_SECONDS).raise_for_status()
-        found = answer.json()["apps"] or {"app": []}
+        found = self._ask("GET", "")["apps"] or {"app": []}
         return {application["id"]: application["state"] for application in found["app"]}
 
     def end_application(self, application: str) -> None:
         """As `yarn application -kill` does."""
-        url = f"{self._page}/{application}/state?user.name=yarn"
-        httpx.put(url, json={"state": "KILLED"}, timeout=HTTP_SECONDS).raise_for_status()
+        self._ask("PUT", f"/{application}/state?user.name=yarn", {"state": "KILLED"})
+
+    def _ask(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
+        """An answer of the resource manager."""
+        connection = HTTPConnection(self._page, timeout=HTTP_SECONDS)
+        try:
+            sent = None if body is None else json.dumps(body)
+            connection.request(method, f"/ws/v1/cluster/apps{path}", sent, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            content = answer.read()
+            assert answer.status < http.HTTPStatus.BAD_REQUEST, content
+            return json.loads(content)
+        finally:
+            connection.close()
 
     def output_of(self, name: str) -> str:
         """The logs of this name (stdout, stderr) of all containers, the oldest container first."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from archive.fault_points import ArchivePoint
 from dev.verify.chaos.faults import StackFault
 from dev.verify.chaos.matrix import Action
+from joinery.fault_points import JoinRebuildPoint
 from materializer.fault_points import RebuildPoint, ReshardPoint
 from stream_runtime.fault_points import FaultPoint, StatelessPoint
 from warehouse.fault_points import WarehousePoint
@@ -62,6 +63,15 @@ def table() -> str:
         *_rows(RebuildPoint),
         "",
         "Until a run completes, the topic's raw partitions stay stopped in the job (`CDC-051`).",
+        "",
+        "`cassandra-joinery rebuild` fails at each of these points and is run again",
+        "(`tests/servers/joinery/test_rebuild.py`):",
+        "",
+        "| the command dies at | what holds, and what the next run does |",
+        "| --- | --- |",
+        *_rows(JoinRebuildPoint),
+        "",
+        "Until a run completes, the join's partitions stay stopped in the job (`CDC-051`).",
         "",
         "A worker of `cassandra-transformer` dies at each of these points, in each of the ways above",
         "(`dev/verify/chaos/transform_matrix.py`):",

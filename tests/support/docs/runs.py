@@ -163,6 +163,12 @@ OWN: dict[str, Work] = {
     "cassandra-joinery try": Work(
         "joinery.commands.tried:print_trial", "tests/unit/joinery/commands/test_tried.py", ('"try"',)
     ),
+    "cassandra-joinery audit": Work(
+        "joinery.commands.audited:audit_joins", "tests/servers/joinery/test_audit.py", ("audited(",)
+    ),
+    "cassandra-joinery rebuild": Work(
+        "joinery.commands.rebuilt:rebuild_joins", "tests/servers/joinery/test_rebuild.py", ("rebuild_joins(",)
+    ),
     "cassandra-joinery plan": Work("joinery.commands.planned:print_plan", _JOINERY, ('"plan"',)),
     "cassandra-archive run": Work(
         "archive.job.run:run_archive", "tests/support/archive/archive_program.py", ('"run"',)

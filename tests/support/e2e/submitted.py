@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +19,14 @@ from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.history import History
 from dev.local_stack.process.processes import wait_until
 from dev.local_stack.servers.spark_submit import SubmittedJob
+from dev.local_stack.servers.stack import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from dev.local_stack.clients.cql import CqlClient
     from dev.local_stack.servers.programs import Setting
     from dev.local_stack.servers.spark_cluster import SparkServer
-    from dev.local_stack.servers.stack import Stack
 
 WAIT_SECONDS = 180.0
 AGAIN_SECONDS = 3.0
@@ -44,6 +44,14 @@ def submitted_job(
     given = {f"materializer.{name}": value for name, value in settings.items()}
     taken = {**stack.materializer.settings, "materializer.state_directory": "state", **OWN, **given}
     return SubmittedJob(master, archive, folder=folder, settings=taken, options=options)
+
+
+@contextmanager
+def stack_of_jobs(folder: Path) -> Iterator[Stack]:
+    """A stack whose job is to be stopped, so that submitted ones take its place."""
+    os.environ["CDC_SERVERS"] = str(folder / "servers.json")
+    with Stack(settings={"publisher.heartbeat_seconds": 2}) as running:
+        yield running
 
 
 class Scene:

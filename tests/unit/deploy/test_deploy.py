@@ -72,7 +72,7 @@ def test_the_dashboards_show_what_the_alerts_ask_for() -> None:
 
 def test_the_dashboards_are_a_set() -> None:
     """One for all programs together and one for each; each leads to the others, by their tag."""
-    jobs = {"materializer", "transformers", "archive", "warehouse"}
+    jobs = {"materializer", "transformers", "joinery", "archive", "warehouse"}
     assert DASHBOARDS.keys() == {"overview", "publishers", "fillers", "schematizer"} | jobs
     for name, dashboard in DASHBOARDS.items():
         assert dashboard["uid"] == f"cassandra-cdc-{name}"
