@@ -37,6 +37,7 @@ from dev.local_stack.java.peer_jars import (
     SPARK_AVRO,
     SPARK_KAFKA,
     SQLITE_JDBC,
+    TRINO,
 )
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 
@@ -64,8 +65,10 @@ PEERS = (
     SPARK_AVRO,
     SPARK_KAFKA,
     SQLITE_JDBC,
+    TRINO,
 )
 SETS = list(dict.fromkeys([*SERVERS, *PEERS]))
+NAMED = 4  # the parts of a coordinate that has a classifier
 PATTERN = "[organisation]/[artifact]/[revision]/([classifier])/jar.[ext]"  # a folder for each part of a coordinate
 
 
@@ -104,7 +107,10 @@ def read_jar(file: Path, root: Path) -> Jar:
     """The jar at `organisation/artifact/revision[/classifier]/jar.jar`, or what is no jar at `…/jar.EXTENSION`."""
     content = file.read_bytes()
     extension = file.name.removeprefix("jar.")
-    coordinate = ":".join((*file.relative_to(root).parent.parts, *([extension] if extension != "jar" else ())))
+    parts = list(file.relative_to(root).parent.parts)
+    if extension != "jar":
+        parts += [""] * (NAMED - len(parts)) + [extension]
+    coordinate = ":".join(parts)
     return Jar(coordinate, hashlib.sha256(content).hexdigest(), len(content))
 
 
