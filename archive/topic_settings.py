@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdc_common.messages.topics import matches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _TABLE = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
 _CHOICES = {
@@ -17,6 +20,7 @@ _CHOICES = {
     "lost": ("stop", "accept"),
 }
 _KEYS = (*_CHOICES, "event_time", "subject", "table")
+_OF_FILES = ("layout", "bucket", "table", "format")
 
 
 class EntryError(ValueError):
@@ -59,3 +63,11 @@ def parse_entry(text: str) -> Entry:
             raise EntryError(f"{word!r}: a table has a namespace, and small letters, digits and _, such as shop.orders")
         values[key] = tuple(value.split("|")) if key == "event_time" else value
     return Entry(pattern, values)
+
+
+def file_fields(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a definition that a topic file sets."""
+    fields = {key: said[key] for key in _OF_FILES if said.get(key)}
+    if said.get("event_time"):
+        fields["event_time"] = tuple(str(said["event_time"]).split("|"))
+    return fields

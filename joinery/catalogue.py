@@ -15,7 +15,7 @@ from joinery.planning.input_schema import InputSchema
 
 if TYPE_CHECKING:
     from cdc_common.settings import RegistrySettings
-    from joinery.definition import Input, Target
+    from joinery.definition import CatalogueSource, Target
 
 _CACHE_SECONDS = 5.0
 _COLUMN = re.compile(r"[.\[{]")  # ends the name of a column in the path of a field
@@ -35,7 +35,7 @@ class Registered(NamedTuple):
 class Catalogue(Protocol):
     """The schemas of inputs. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
 
-    def input_schema(self, given: Input, /) -> InputSchema | None:
+    def input_schema(self, given: CatalogueSource, /) -> InputSchema | None:
         """The newest schemas of an input's topic; None if it has none yet. CdcError JOIN_INPUT for several topics."""
         ...
 
@@ -73,7 +73,7 @@ class SchematizerCatalogue:
     def __init__(self, client: SchematizerClient) -> None:
         self._client = client
 
-    def input_schema(self, given: Input) -> InputSchema | None:
+    def input_schema(self, given: CatalogueSource) -> InputSchema | None:
         assigned = self._client.assigned_topics(given.namespace, given.source)
         topics = [topic.name for topic in assigned if topic.status is not Status.DISABLED]
         if len(topics) > 1:

@@ -91,6 +91,51 @@ def try_case(_settings: Settings, file: Path, case: Path) -> None:
     print_trial(file, case)
 
 
+@main.program_command(
+    "audit",
+    flags={"--bootstrap-servers": "kafka.bootstrap_servers", "--group-id": "joinery.group_id"},
+    params=[
+        _FILE,
+        click.Option(["--join", "joins"], multiple=True, metavar="NAME", help="Only this join. Repeatable."),
+    ],
+)
+def audit(settings: Settings, file: Path | None, joins: tuple[str, ...]) -> None:
+    """Compares the targets of joins with their inputs.
+
+    It reads all topics of the joins, and compares each target as it is at the job's position with the join of the
+    inputs' rows before the same position. The job may go on. Rows are kept on disk, in the folder for temporary
+    files. The exit status is 4 if joined rows differ.
+
+    Example: cassandra-joinery audit joins.toml --join orders-of-users
+    """
+    from joinery.commands.audited import audit_joins  # noqa: PLC0415 - as above
+
+    audit_joins(settings, file or settings.joinery.file, joins)
+
+
+@main.program_command(
+    "rebuild",
+    flags={"--bootstrap-servers": "kafka.bootstrap_servers", "--group-id": "joinery.group_id"},
+    params=[
+        click.Argument(["file"], metavar="FILE", type=click.Path(path_type=Path)),
+        click.Option(["--join", "joins"], multiple=True, metavar="NAME", required=True, help="The join. Repeatable."),
+        click.Option(["--yes", "is_confirmed"], is_flag=True, help="Do it. Otherwise only say what would be done."),
+    ],
+)
+def rebuild(settings: Settings, file: Path, joins: tuple[str, ...], *, is_confirmed: bool) -> None:
+    """Makes the states of joins again from their inputs.
+
+    Use it after a changed selection or filter, after the checkpoint location was lost, or after an audit has found
+    differences. The job must not run. The target gets a change for each joined row that differs, and no other. After an
+    interruption run it again.
+
+    Example: cassandra-joinery rebuild joins.toml --join orders-of-users --yes
+    """
+    from joinery.commands.rebuilt import rebuild_joins  # noqa: PLC0415 - as above
+
+    rebuild_joins(settings, file, joins, is_confirmed=is_confirmed)
+
+
 def _status_text(status: dict[str, Any]) -> str:
     from joinery.job.status import text  # noqa: PLC0415 - as above
 

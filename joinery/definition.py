@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from cdc_common.messages.topics import check_unversioned
 from joinery.conditions import Column, Selected, join_columns, parse_condition, parse_selection
+from joinery.filters import Filter, parse_filter
 
 MOST_INPUTS = 16
 
@@ -41,6 +42,17 @@ class Input(CatalogueSource):
 
     # Whether joined rows may lack a row of it, as in an outer join.
     optional: bool = False
+    # Filters, such as `total >= 10`: the input has only the rows that pass all of them.
+    where: list[str] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> Input:
+        self.filters()
+        return self
+
+    def filters(self) -> list[Filter]:
+        """The filters. ValueError."""
+        return [parse_filter(text) for text in self.where]
 
 
 class Target(CatalogueSource):

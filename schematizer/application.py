@@ -40,11 +40,10 @@ def application(  # noqa: PLR0913, PLR0917 - what the interfaces share
     of keys and audit log.
     """
     app = confluent_application(store, access, catalogue.rules.pii_prefix, metrics.count_database_error)
-    app.mount(REST_PATH, rest_application(catalogue, access, measures, metrics.count_database_error, security))
-    if security is None:
-        site = Site(catalogue, access, measures, FormsWithoutLogin())
-    else:
-        site = Site(catalogue, access, measures, CookieForms(), SIGN_IN_PATH)
+    rest = rest_application(catalogue, access, measures, metrics.count_database_error, security)
+    app.mount(REST_PATH, rest)
+    forms, sign_in_path = (FormsWithoutLogin(), None) if security is None else (CookieForms(), SIGN_IN_PATH)
+    site = Site(catalogue, access, measures, forms, sign_in_path, rest.openapi)
     app.mount(WATSON_PATH, watson_application(site, metrics.count_database_error))
     if security is not None:
         app.mount(SIGN_IN_PATH, security.sign_in())

@@ -29,6 +29,15 @@ class Described(Body):
     doc: str | None = None
 
 
+class DeprecationBody(Body):
+    """Why a source should no longer be read."""
+
+    # The reason, for its readers.
+    reason: str
+    # The source to read instead, as NAMESPACE/SOURCE; None for none.
+    successor: str | None = None
+
+
 class NewName(Described):
     # The name of what is added.
     name: str

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from schematizer.catalogue.census import Census
 from schematizer.catalogue.clients import Clients
 from schematizer.catalogue.deployments import Deployments
+from schematizer.catalogue.deprecating import Deprecating
 from schematizer.catalogue.documenting import Documenting
 from schematizer.catalogue.lineage import Lineages
 from schematizer.catalogue.namespaces import Namespaces, Sources
@@ -43,6 +44,7 @@ class Catalogue:
         self.data_targets = DataTargets(database, self.topics)
         self.clients = Clients(database, rules)
         self.documentation = Documenting(database)
+        self.deprecations = Deprecating(database)
         self.registering = Registering(database, rules)
         self.deployments = Deployments(database)
         self.plans = Plans(database)

@@ -40,6 +40,27 @@ def run(settings: Settings) -> None:
     run_warehouse(settings)
 
 
+@main.program_command(
+    "write",
+    is_service=True,
+    flags={
+        "--bootstrap-servers": "kafka.bootstrap_servers",
+        "--group-id": "warehouse.group_id",
+        "--location": "warehouse.location",
+        "--spark-master": "warehouse.spark_master",
+        **operations_flags("warehouse"),
+    },
+)
+def write(settings: Settings) -> None:
+    """Writes topics as objects for a warehouse that copies them.
+
+    Each message is in exactly one object, and each object in one signal, which the job of `run` reads.
+    """
+    from warehouse.job.run import run_warehouse  # noqa: PLC0415 - --help and config need no PySpark
+
+    run_warehouse(settings, writes=True)
+
+
 @main.program_command("check")
 def check(settings: Settings) -> None:
     """Checks the settings and the warehouse.

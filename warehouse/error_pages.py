@@ -83,6 +83,31 @@ EXPLANATIONS: dict[Code, Explanation] = {
         fix="""Set `warehouse.personal_data` to `"load"` if this warehouse may have personal data, or to `"leave_out"`.
         Load a table again that has such a column (`cassandra-warehouse reload`): the new table is made without it.""",
     ),
+    Code.WAREHOUSE_LOCATION: Explanation(
+        "Location of a warehouse's objects refused",
+        meaning="""An object cannot be stored or read below `warehouse.location`, or the location is no folder of S3. A
+        starting job exits. Later the tables that meet it stop, try again, and continue by themselves.""",
+        cause="The credentials lack rights, the bucket is missing, or the store ignores `If-None-Match`.",
+        fix="Correct `warehouse.location`, or grant the rights that docs/guides/warehouse.md lists.",
+    ),
+    Code.WAREHOUSE_STORE_AWAY: Explanation(
+        "Store of a warehouse's objects does not answer",
+        meaning="""The store of S3 cannot be reached, answers with an error of its own (5xx), or asks to slow down, and
+        some tries in a row did not help. A starting job exits. Later the tables that meet it stop, try again, and
+        continue by themselves.""",
+        cause="The network or the store is down or overloaded.",
+        fix="See that the store answers workers and driver. Nothing is lost while Kafka keeps the messages.",
+    ),
+    Code.WAREHOUSE_BATCH: Explanation(
+        "Objects and signals of a warehouse do not fit",
+        meaning="""The writer's committed offset is not the end of the last signal, a batch that was begun cannot be
+        finished as its intent says, or a message of a topic of signals is none. The table stops before anything is
+        committed. Other tables continue.""",
+        cause="""Somebody changed the offsets of the group, the topic of the signals, or objects of the location; or
+        retention deleted messages of a batch before it was finished.""",
+        fix="""The message of the error says what differs. If the state of the table and its objects are whole, commit
+        the offset at which the last signal ends.""",
+    ),
     Code.WAREHOUSE_PAUSED: Explanation(
         "Table of a warehouse is paused",
         meaning="""A user has paused the table. It is not loaded, by no job, until a user resumes it. Other tables
@@ -110,6 +135,9 @@ SCOPES: Mapping[Code, tuple[Scope, ...]] = {
     Code.WAREHOUSE_AUDIT: (Scope.COMMAND,),
     Code.WAREHOUSE_PERSONAL: (Scope.TABLE, Scope.COMMAND),
     Code.WAREHOUSE_PAUSED: (Scope.TABLE,),
+    Code.WAREHOUSE_LOCATION: (Scope.TABLE, Scope.START),
+    Code.WAREHOUSE_STORE_AWAY: (Scope.TABLE, Scope.START),
+    Code.WAREHOUSE_BATCH: (Scope.TABLE,),
     Code.UNEXPECTED: (Scope.TABLE,),
     Code.RAW_PARTITION_STOPPED: (Scope.TABLE,),
     Code.SPARK_SETTING: (Scope.START,),

@@ -120,6 +120,54 @@ def warehouse_away(target: str, problem: str) -> CdcError:
     )
 
 
+def batch_differs(partition: SourcePartition, problem: str) -> CdcError:
+    """A batch that an earlier task has begun, and that cannot be finished as it was begun."""
+    return CdcError(
+        Code.WAREHOUSE_BATCH,
+        f"The open batch of {partition} cannot be finished: {problem}.",
+        "Find out who changed the objects of warehouse.location, the topic or the group's offsets. "
+        f"{WAREHOUSE_FAULTS.advise_rewrite(partition.topic)}",
+    )
+
+
+def signals_differ(partition: SourcePartition, offset: int | None, problem: str) -> CdcError:
+    """A committed offset that is not the end of the last signal."""
+    known = "has no offset" if offset is None else f"has the offset {offset}"
+    return CdcError(
+        Code.WAREHOUSE_BATCH,
+        f"The writer's group {known} of {partition}, but {problem}.",
+        "Find out who changed the group's offsets or the topic of the signals, and commit the offset at which the last "
+        f"signal ends. {WAREHOUSE_FAULTS.advise_rewrite(partition.topic)}",
+    )
+
+
+def signal_unreadable(partition: SourcePartition, offset: int) -> CdcError:
+    """A message of a topic of signals that is none."""
+    return CdcError(
+        Code.WAREHOUSE_BATCH,
+        f"The message at offset {offset} of {partition} is no signal of this version.",
+        "Find out who sent it, or run the version of the writer.",
+    )
+
+
+def signals_too_few(signals: str, found: int, wanted: int) -> CdcError:
+    """A topic with more partitions than its topic of signals."""
+    return CdcError(
+        Code.WAREHOUSE_BATCH,
+        f"The topic of signals {signals} has {found} partitions, and the topic has {wanted}.",
+        f"Add partitions to it: `kafka-topics.sh --alter --topic {signals} --partitions {wanted}`.",
+    )
+
+
+def command_refused(command: str, target: str) -> CdcError:
+    """A command that the warehouse of the settings does not have."""
+    return CdcError(
+        Code.WAREHOUSE_SETTING,
+        f"`cassandra-warehouse {command}` cannot be used with {target}://.",
+        "docs/guides/warehouse.md says which targets have it.",
+    )
+
+
 def tables_differ(count: int) -> CdcError:
     return CdcError(
         Code.WAREHOUSE_AUDIT,
@@ -154,6 +202,30 @@ class WarehouseFaults(Faults):
         return (
             "Load them with jobs of their own into other warehouses, or exclude one of them "
             "(warehouse.excluded_topics)."
+        )
+
+    def advise_rewrite(self, topic: str) -> str:
+        """The fix where the writer's position and its signals cannot be continued."""
+        return (
+            f"To write {topic} again, give the jobs another group_id, and drop its table and its row of the table "
+            "`state`."
+        )
+
+    def location_refused(self, location: str, problem: str) -> CdcError:
+        """stream_runtime.stores.faults.StoreFaults."""
+        return CdcError(
+            Code.WAREHOUSE_LOCATION,
+            f"The location {location} of the warehouse's objects cannot be used: {problem}.",
+            "Set warehouse.location to s3://bucket/folder with credentials that may list, read, write and delete below "
+            "it. The warehouse must read it too.",
+        )
+
+    def store_away(self, location: str, problem: str) -> CdcError:
+        """As location_refused."""
+        return CdcError(
+            Code.WAREHOUSE_STORE_AWAY,
+            f"The location {location} of the warehouse's objects does not answer: {problem}.",
+            "See that the store is up and that workers and driver reach it. It is tried again by itself.",
         )
 
     def advise_restart(self, topic: str) -> str:

@@ -53,6 +53,10 @@ class State(NamedTuple):
     schema_id: int
     # When the table was paused; empty if it is not.
     paused: str = ""
+    # Where the signals of each partition are read on, if the table is loaded by signals.
+    signals: Mapping[int, int] = {}
+    # Kafka's id of the topic of the signals.
+    signals_id: str = ""
 
     def as_json(self) -> str:
         """All but the version, which is a column of its own."""
@@ -65,6 +69,9 @@ class State(NamedTuple):
         }
         if self.paused:
             fields["paused"] = self.paused
+        if self.signals_id:
+            fields["signals"] = {str(partition): offset for partition, offset in sorted(self.signals.items())}
+            fields["signals_id"] = self.signals_id
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -79,6 +86,8 @@ class State(NamedTuple):
             tuple(Column(tuple(fields), name, kind) for fields, name, kind in found["columns"]),
             found["schema_id"],
             found.get("paused", ""),
+            {int(partition): offset for partition, offset in found.get("signals", {}).items()},
+            found.get("signals_id", ""),
         )
 
 
@@ -105,6 +114,39 @@ class Rows:
         return len(self.keys)
 
 
+class StoredObject(NamedTuple):
+    """An object: rows of messages of one schema."""
+
+    # Its URI.
+    uri: str
+    # The id of the schema; None for messages without a value, which delete.
+    schema_id: int | None
+    # The fields of the messages, in the order of the object's columns, after the warehouse's own.
+    fields: tuple[str, ...]
+    # The number of rows.
+    rows: int
+    # The size in bytes.
+    bytes: int
+
+
+class ObjectField(NamedTuple):
+    """A field of objects."""
+
+    # The type that its values have by the schema of the objects.
+    kind: str
+    # The column of the table; None if it has none.
+    column: Column | None
+
+
+class ObjectGroup(NamedTuple):
+    """Objects with the same columns, which are copied together."""
+
+    # The fields, in the order of the objects' columns, after the warehouse's own.
+    fields: tuple[ObjectField, ...]
+    # The objects.
+    objects: tuple[StoredObject, ...]
+
+
 class Load(NamedTuple):
     """What one transaction does to a table."""
 
@@ -120,3 +162,5 @@ class Load(NamedTuple):
     rows: tuple[Rows, ...]
     # The comments that columns get, by their names.
     comments: Mapping[str, str] = {}
+    # The objects that are loaded, where the warehouse copies them: `rows` is empty.
+    objects: tuple[ObjectGroup, ...] = ()

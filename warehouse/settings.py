@@ -36,18 +36,27 @@ class WarehouseSettings(ChosenTopicsSettings):
         str,
         Field(
             description="The warehouse: duckdb:///FOLDER/FILE for a file of DuckDB, "
-            "postgresql://USER@HOST/DATABASE, or a URL of a target that another package has.",
+            "postgresql://USER@HOST/DATABASE, redshift://USER@HOST/DATABASE, or a URL of a target that another "
+            "package has.",
             pattern="^[a-z][a-z0-9+.-]*://.",
         ),
         AfterValidator(_check_target),
     ] = "duckdb:////var/lib/cassandra-warehouse/warehouse.duckdb"
-    password: Annotated[SecretStr, Field(description="Password of PostgreSQL's user.")] = SecretStr("")
+    password: Annotated[SecretStr, Field(description="Password of the warehouse's user.")] = SecretStr("")
     password_file: Annotated[Path | None, Field(description="File that holds the password.")] = None
+    deployment: Annotated[
+        str,
+        Field(
+            description="Environment of topic files (`topics apply`) whose topics name this warehouse, and are loaded "
+            "too, as their files say; empty for none. The registry knows them."
+        ),
+    ] = ""
+    name: Annotated[str, Field(description="Name of this warehouse in topic files.", pattern=r"^\S*$")] = ""
     form: Annotated[
         Literal["current", "changes", "history"],
         Field(
             description="Form of the tables: the rows as they are; each change, in `TABLE__changes`; or each version "
-            "of a row and when it was valid, in `TABLE__history`. A job has one form."
+            "of a row and when it was valid, in `TABLE__history`. A topic file may choose another one for its topic."
         ),
     ] = "current"
     deletes: Annotated[
@@ -85,6 +94,34 @@ class WarehouseSettings(ChosenTopicsSettings):
     load_seconds: Annotated[
         float, Field(description="Time after the first message at which messages are loaded (s).", ge=0)
     ] = 1.0
+    location: Annotated[
+        str,
+        Field(
+            description="Folder of the objects that Redshift copies: s3://bucket/folder. Options follow a `?`: region, "
+            "scheme, endpoint_override, path_style. `cassandra-warehouse write` stores them."
+        ),
+    ] = ""
+    iam_role: Annotated[
+        str,
+        Field(
+            description="Role with which Redshift reads the objects: its ARN, or `default`.",
+            pattern="^(default|arn:aws[a-z-]*:iam::[0-9]+:role/[A-Za-z0-9+=,.@/_-]+)$",
+        ),
+    ] = "default"
+    signals_prefix: Annotated[
+        str,
+        Field(
+            description="Prefix of the topics of signals: each topic has one, PREFIX.TOPIC, with as many partitions. "
+            "They are created with unlimited retention.",
+            pattern="^[A-Za-z0-9._-]+$",
+        ),
+    ] = "cdc.warehouse.signals"
+    load_signals: Annotated[
+        int, Field(description="Number of signals of a table after which their objects are copied.", ge=1)
+    ] = 100
+    load_signal_seconds: Annotated[
+        float, Field(description="Time after the first signal at which objects are copied (s).", ge=0)
+    ] = 10.0
     on_value_refused: Annotated[
         Literal["stop", "null"],
         Field(
@@ -110,8 +147,14 @@ class WarehouseSettings(ChosenTopicsSettings):
 
     def conflicts(self, _shared: shared.Settings) -> Iterator[Conflict]:
         """Settings that have no effect."""
+        if bool(self.deployment) != bool(self.name):
+            lone, other = ("deployment", "name") if self.deployment else ("name", "deployment")
+            why = f"has no effect: warehouse.{other} is empty"
+            yield Conflict(f"warehouse.{lone}", why, f"Set warehouse.{other}, or remove it.")
         if self.deletes == "mark" and self.form != "current":
             yield Conflict("warehouse.deletes", f'has no effect: warehouse.form is "{self.form}"', "Remove it.")
+        if self.location and self.target.startswith(("duckdb:", "postgresql:")):
+            yield Conflict("warehouse.location", "has no effect: warehouse.target copies no objects", "Remove it.")
         if self.target.startswith("duckdb:"):
             why = "has no effect: warehouse.target is a file of DuckDB"
             if self.password_file is not None:

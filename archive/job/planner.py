@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from archive.faults import ARCHIVE_FAULTS, location_taken
 from archive.files import check_store, open_store
-from archive.job.file_topics import FileTopics
 from archive.job.plan import DEAD_LETTER_BYTES, EVENT_BYTES, ArchivePlan, Stream, list_shares
 from archive.job.worker_loop import ArchiveTask
-from archive.settings import NOTHING
 from archive.table_names import main_table
+from archive.topic_settings import file_fields
 from cdc_common.errors.codes import CdcError
-from cdc_common.messages.topics import matches
 from cdc_native import is_enabled
-from stream_runtime.driver.chosen_topics import ChosenTopics
+from stream_runtime.driver.file_topics import FileChosenTopics, FileTopics
 from stream_runtime.kafka import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection
 
     from archive.job.plan import Job
     from archive.records import Definition
     from stream_runtime.records import Share
 
 _OWNER = "_archive/group"
+_KIND = "archive"
+"""Of the registry's notes about topic files."""
 
 
-class TopicPlanner(ChosenTopics):
+class TopicPlanner(FileChosenTopics):
     """stream_runtime.driver.driver.Plans."""
 
     def __init__(self, job: Job, clock: Callable[[], float] = time.monotonic) -> None:
         self._topics = Topics(job.kafka)
-        super().__init__(self._topics, job.settings, ARCHIVE_FAULTS, clock)
+        files = FileTopics(job.registry, job.settings.deployment, _KIND)
+        super().__init__(self._topics, job.settings, ARCHIVE_FAULTS, clock, files)
         self._job = job
         self._events = 1
         self._compacted: dict[str, bool] = {}
-        self._files = FileTopics(job.registry, job.settings.deployment)
-        self._from_files: Mapping[str, dict[str, Any]] = {}
         self._definitions: dict[str, Definition] = {}
 
     def plan_batch(self) -> ArchivePlan:
@@ -69,26 +68,24 @@ class TopicPlanner(ChosenTopics):
 
     def find_topics(self) -> list[str]:
         """The names of the topics that the settings or topic files choose. CdcError if the settings name none."""
-        if not self._job.settings.deployment:
-            return super().find_topics()
-        from_files = self._files.read()
-        if from_files != self._from_files:
-            self._from_files = from_files
+        before = self.from_files
+        found = super().find_topics()
+        if self.from_files != before:
             self._definitions.clear()
-        return self.chosen_topics()
+        return found
 
     def is_chosen(self, topic: str) -> bool:
         """The archive's own topics are left out."""
         own = self._job.settings
         if topic in {own.events_topic, own.dead_letter_topic}:
             return False
-        return super().is_chosen(topic) or (topic in self._from_files and not matches(topic, own.excluded_topics))
+        return super().is_chosen(topic)
 
     def definition_of(self, topic: str) -> Definition:
         """How the files of a topic are made now."""
         if topic not in self._definitions:
-            from_file = self._from_files.get(topic, NOTHING)
-            self._definitions[topic] = self._job.settings.definition_of(topic, from_file)
+            from_file = self.from_files.get(topic, {})
+            self._definitions[topic] = self._job.settings.definition_of(topic, file_fields(from_file))
         return self._definitions[topic]
 
     def table_of(self, topic: str) -> str:

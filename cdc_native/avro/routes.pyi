@@ -7,6 +7,7 @@ from cdc_native.avro.messages import Messages
 from cdc_native.avro.rewrite import Layout
 
 Piece: TypeAlias = tuple[int, int, bool]
+Filter: TypeAlias = tuple[int, int, int, bool, Sequence[tuple[int, int] | tuple[bytes, bytes | None]]]
 
 def decode(key: bytes, value: bytes) -> tuple[int, int, int, int, int, int, int, str, bytes, bytes] | None: ...
 
@@ -15,6 +16,7 @@ class Routes:
         self,
         layout: Layout,
         images: Sequence[Sequence[Sequence[Piece]]],
+        filters: Sequence[Sequence[Filter]],
         first: Sequence[int],
         source: Sequence[int],
         version: int,

@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp
 
+from cdc_native.avro.filters cimport Filters
 from cdc_native.avro.messages cimport Messages, Span, raise_at
 from cdc_native.formats.buffers cimport Bytes, Cursor, Writer, read_avro_long, write_avro_long, write_byte, write_bytes
 from cdc_native.formats.murmur2 cimport murmur2
@@ -53,7 +54,8 @@ cdef class Routes:
     """The way of one input's changes, under one schema.
 
     images: of the row before a change and of the row after it, the pieces of the join key, of the ident and of the
-    columns, each (slot, branch that is null, whether the joined row may have null). first: of both, a slot that has an
+    columns, each (slot, branch that is null, whether the joined row may have null). filters: of both images, what
+    cdc_native.avro.filters takes; a row that does not pass them is none. first: of both, a slot that has an
     extent unless the row is null. source: the slots of `row_sequence`, `ts_us`, `cause` and `left_out`. A slot or a
     branch is -1 where there is none.
     """
@@ -64,12 +66,16 @@ cdef class Routes:
     cdef int _slots, _input, _flags, _version
     cdef bint _keeps_alone
     cdef Row _rows[2]
+    cdef Filters _before, _after
     cdef object _layout
 
-    def __cinit__(self, layout, images, first, source, int version, int flags, int number, bint keeps_alone):
+    def __cinit__(
+        self, layout, images, filters, first, source, int version, int flags, int number, bint keeps_alone
+    ):
         cdef int at, image, part
         self._layout, self._slots = layout, <int>len(layout)
         self._version, self._flags, self._input, self._keeps_alone = version, flags, number, keeps_alone
+        self._before, self._after = Filters(filters[0], self._slots), Filters(filters[1], self._slots)
         for at in range(4):
             self._source[at] = self._slot(source[at])
         for image in range(2):
@@ -234,6 +240,8 @@ cdef class Routes:
         cdef Found key, ident
         row.group.size = row.ident.size = row.columns.size = 0
         row.is_there = extents[2 * self._first[image] + 1] >= 0
+        if row.is_there:
+            row.is_there = self._after.passes(at, extents) if image else self._before.passes(at, extents)
         if not row.is_there:
             return True
         key = _cut(pieces, pieces + self._ends[JOIN_KEY], at, extents, &row.group)

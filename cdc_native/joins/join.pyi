@@ -7,6 +7,7 @@ class ChunkJoin:
     done: int
     late: int
     changes: int
+    sizes: tuple[tuple[int, ...], tuple[int, ...], int]
     def __init__(
         self, rule: Rule, keys: Messages, values: Messages, offsets: Buffer, most_bytes: int, ending: bytes
     ) -> None: ...

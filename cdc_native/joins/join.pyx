@@ -40,6 +40,11 @@ cdef class ChunkJoin:
     cdef int64_t _bytes_left, _late
     cdef int32_t _wanted
     cdef bint _is_loaded
+    # Of all messages: the rows that each input has more, the most rows of each that a group has got, and the largest
+    # fan-out.
+    cdef int64_t* _added
+    cdef int64_t* _largest
+    cdef int64_t _predicted, _fan_out
     # Of the message that is joined: the row of each input in a combination, the number of that row in its list, and
     # of how many.
     cdef Image* _chosen
@@ -58,8 +63,12 @@ cdef class ChunkJoin:
         self._routed = <Routed*>calloc(<size_t>(self._count or 1), sizeof(Routed))
         self._offsets = <int64_t*>calloc(<size_t>(self._count or 1), sizeof(int64_t))
         self._chosen = <Image*>calloc(inputs, sizeof(Image))
+        self._added = <int64_t*>calloc(inputs, sizeof(int64_t))
+        self._largest = <int64_t*>calloc(inputs, sizeof(int64_t))
         self._at, self._ends = <int32_t*>calloc(inputs, sizeof(int32_t)), <int32_t*>calloc(inputs, sizeof(int32_t))
         if self._routed == NULL or self._offsets == NULL or self._chosen == NULL or self._at == NULL or self._ends == NULL:
+            raise MemoryError
+        if self._added == NULL or self._largest == NULL:
             raise MemoryError
         self._read(offsets)
 
@@ -67,6 +76,8 @@ cdef class ChunkJoin:
         free(self._routed)
         free(self._offsets)
         free(self._chosen)
+        free(self._added)
+        free(self._largest)
         free(self._at)
         free(self._ends)
 
@@ -84,6 +95,13 @@ cdef class ChunkJoin:
     def changes(self) -> int:
         """How many changes of joined rows there are."""
         return self._output.changes
+
+    @property
+    def sizes(self) -> tuple:
+        """As joinery.joining.records.Sizes."""
+        cdef int i
+        added = tuple([self._added[i] for i in range(self._rule.count)])
+        return added, tuple([self._largest[i] for i in range(self._rule.count)]), self._fan_out
 
     def keys(self) -> list:
         """The keys of the state that the messages read. The first ones are those of the continuation and the phase."""
@@ -140,12 +158,16 @@ cdef class ChunkJoin:
                 &self._routed[i], self._keys.spans[i].at, self._keys.spans[i].size, self._values.spans[i].at,
                 self._values.spans[i].size, self._rule.count, &cause
             )
-            if not self._routed[i].is_mine:
+            if not self._routed[i].is_mine or not self._takes(&self._routed[i]):
                 self._count = i
                 break
             if not self._find(&self._routed[i]):
                 raise MemoryError
         return 0
+
+    cdef bint _takes(self, const Routed* routed) noexcept nogil:
+        """Whether it was routed by the definition of this join."""
+        return not self._rule.definition or not routed.definition or routed.definition == self._rule.definition
 
     cdef bint _find(self, Routed* routed) noexcept nogil:
         """Find what the message names in the state. False if there is no memory."""
@@ -217,6 +239,7 @@ cdef class ChunkJoin:
         cdef int64_t bytes_left = self._bytes_left
         cdef Outcome outcome
         cdef int first = 0
+        self._predicted = 0
         if not self._rule.has_rows(counts, routed.input, 1):
             return JOINED
         outcome = self._begin(routed, counts)
@@ -231,6 +254,8 @@ cdef class ChunkJoin:
         if outcome != JOINED:
             self._output.undo(mark)
             self._bytes_left = bytes_left
+        elif self._predicted > self._fan_out:
+            self._fan_out = self._predicted
         return JOINED if outcome == NO_ROWS else outcome
 
     cdef Outcome _begin(self, const Routed* routed, const int64_t* counts) noexcept nogil:
@@ -246,6 +271,7 @@ cdef class ChunkJoin:
             if counts[input] > self._rule.most_rows // predicted:
                 return NOT_MINE
             predicted *= counts[input]
+        self._predicted = predicted
         for input in range(self._rule.count):
             if input == routed.input or counts[input] <= 0:
                 continue
@@ -320,6 +346,9 @@ cdef class ChunkJoin:
             self._state.delete(routed.row)
         if was != is_there:
             count[0] += 1 if is_there else -1
+            self._added[routed.input] += 1 if is_there else -1
+            if count[0] > self._largest[routed.input]:
+                self._largest[routed.input] = count[0]
             self._state.groups[routed.group].is_written = True
             self._state.groups[routed.group].is_bad = count[0] < 0
 

@@ -15,6 +15,7 @@ cdef struct Routed:  # a message of the internal topic, where it lies
     int kind
     bint may_miss
     bint has_more
+    int64_t definition  # the number of the definition that it was routed by; 0 if that is not known
     int input
     int64_t partition
     int64_t offset

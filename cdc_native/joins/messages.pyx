@@ -12,7 +12,7 @@ from cdc_native.formats.buffers cimport Bytes, Cursor, read_avro_long
 
 cdef enum:
     VERSION = 1
-    KIND = 3, MAY_MISS = 4, HAS_MORE = 8
+    KIND = 3, MAY_MISS = 4, HAS_MORE = 8, DEFINITION_BITS = 4
     NUMBERS = 8, TEXTS = 3
     FLAGS = 1, JOIN_SIZE, INPUT, PARTITION, OFFSET, SEQUENCE, TIME  # of the numbers
 
@@ -48,6 +48,7 @@ cdef int read_routed(
         return 0
     routed.is_mine, routed.kind = True, <int>(numbers[FLAGS] & KIND)
     routed.may_miss, routed.has_more = numbers[FLAGS] & MAY_MISS != 0, numbers[FLAGS] & HAS_MORE != 0
+    routed.definition = numbers[FLAGS] >> DEFINITION_BITS
     routed.input, routed.partition, routed.offset = <int>numbers[INPUT], numbers[PARTITION], numbers[OFFSET]
     routed.sequence, routed.ts_us = numbers[SEQUENCE], numbers[TIME]
     routed.key, routed.join_size, routed.key_size = key, <size_t>numbers[JOIN_SIZE], <size_t>key_size

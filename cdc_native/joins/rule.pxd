@@ -26,6 +26,7 @@ cdef class Rule:
     cdef Input* inputs
     cdef int count
     cdef int64_t most_rows
+    cdef int64_t definition  # whose messages it takes; 0 for any
     cdef Text key_header, value_header, source
     cdef list _kept  # the bytes that the texts point to
 

@@ -7,4 +7,5 @@ class Rule:
         most_rows: int,
         headers: tuple[bytes, bytes],
         source: bytes,
+        definition: int = 0,
     ) -> None: ...

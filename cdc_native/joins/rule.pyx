@@ -14,15 +14,15 @@ cdef class Rule:
     """inputs: of each input, whether it is optional, its ident and its columns where it has no row, and its name as a
     string in Avro. most_rows: that the core joins with a message; more are the Python code's.
 
-    headers: of keys and of values. source: the Avro bytes of the first fields of `source`.
+    definition: the number of the definition that messages must have; 0 for any. headers: of keys and of values. source: the Avro bytes of the first fields of `source`.
     """
 
-    def __cinit__(self, inputs, int64_t most_rows, headers, source):
+    def __cinit__(self, inputs, int64_t most_rows, headers, source, int64_t definition=0):
         cdef list found = list(inputs)
         self._kept = []
         if not 0 < len(found) <= MOST_INPUTS:
             raise ValueError(f"a join of {len(found)} inputs")
-        self.count, self.most_rows = <int>len(found), most_rows
+        self.count, self.most_rows, self.definition = <int>len(found), most_rows, definition
         self.inputs = <Input*>calloc(<size_t>self.count, sizeof(Input))
         if self.inputs == NULL:
             raise MemoryError

@@ -3,14 +3,17 @@
 Python oracle: stream_runtime.records.SourceRecord.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
-from cpython.type cimport PyType_GenericAlloc
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
 from cdc_native.avro.messages cimport Messages, Span, schema_id
+
+cdef extern from "Python.h":
+    object PyType_GenericAlloc(PyTypeObject* kind, Py_ssize_t count)
 
 
 cdef class SourceBatch:
@@ -79,7 +82,7 @@ cdef class SourceBatch:
         if not issubclass(kind, tuple) or len(kind._fields) != 4:
             raise TypeError(f"{kind} is not a NamedTuple of four fields")
         for i in range(self.count):
-            record = PyType_GenericAlloc(kind, 4)  # as tuple.__new__ does: kind's own constructor takes far longer
+            record = PyType_GenericAlloc(<PyTypeObject*>kind, 4)  # as tuple.__new__ does: kind's own constructor takes far longer
             _put(record, 0, _bytes(&self.keys.spans[i]))
             _put(record, 1, _bytes(&self.values.spans[i]))
             _put(record, 2, self.offsets_at[i])

@@ -1,4 +1,4 @@
-"""Print a bill of materials of the image that it runs in, as CycloneDX JSON: Debian's packages, Python's, and jars.
+"""Print a bill of materials of the image that it runs in, as CycloneDX JSON: all packages, Java and jars.
 
 The Dockerfile runs it when all is installed, with Python's library alone.
 """
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 JAR = re.compile(r"(.+?)-(\d.*)\.jar")
+JAVA = Path("/opt/java/packages")  # the package that Java was made from, which is not installed here
 
 
 def debian_packages() -> Iterator[dict[str, str]]:
     """Yield Debian's packages: the binary package's name, version and architecture."""
     command = ["dpkg-query", "--show", "--showformat", "${Package}\t${Version}\t${Architecture}\n"]
-    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    for line in lines + (JAVA.read_text().splitlines() if JAVA.exists() else []):
         name, version, architecture = line.split("\t")
         yield component(name, version, f"pkg:deb/debian/{name}@{version}?arch={architecture}")
 

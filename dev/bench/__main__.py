@@ -92,6 +92,13 @@ CHOICES = (
         "Both steps of a join, the first one by the core and by Python; no servers",
     ),
     Choice(
+        "joinery-state",
+        "dev.bench.joinery_state",
+        "10",
+        "States of a join of 10^5 to 3*10^6 rows: bytes of a row, CPU of a change, memory of a large group; no servers",
+        _MORE,
+    ),
+    Choice(
         "warehouse",
         "dev.bench.warehouse",
         "5",

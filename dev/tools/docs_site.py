@@ -48,7 +48,7 @@ class Section(NamedTuple):
 
 MENU = (
     Section("", "", ("tutorial", "how-it-works", "compared-with-debezium", "library")),
-    Section("Guides", "guides", ("install", "size", "monitor", "recover", "upgrade", "secure")),
+    Section("Guides", "guides", ("install", "size", "monitor", "recover", "back-up", "upgrade", "secure")),
     Section("Consumers", "guides/consumers", ("jdbc", "flink", "clickhouse", "spark", "duckdb", "clients")),
     Section("Reference", "reference", ("change-events", "change-event-examples", "data-types", "configuration")),
     Section("Examples", "example-segment"),

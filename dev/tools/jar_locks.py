@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dev.local_stack.java import peer_jars
 from dev.local_stack.java.ivy import Ivy
 from dev.local_stack.java.jars import (
     ECJ,
@@ -24,20 +25,6 @@ from dev.local_stack.java.jars import (
     S3PROXY_WITH_CONDITIONS,
     Jar,
     JarSet,
-)
-from dev.local_stack.java.peer_jars import (
-    APICURIO,
-    DEBEZIUM,
-    DEBEZIUM_JDBC,
-    FLINK,
-    ICEBERG_CORE,
-    ICEBERG_REST,
-    ICEBERG_SPARK,
-    JAVA_CLIENT,
-    SPARK_AVRO,
-    SPARK_KAFKA,
-    SQLITE_JDBC,
-    TRINO,
 )
 from dev.local_stack.servers.cassandra_versions import VERSIONS
 
@@ -53,20 +40,7 @@ SERVERS = (
     FLINK_REGISTRY,
     *(version.jars for version in VERSIONS.values()),
 )
-PEERS = (
-    APICURIO,
-    DEBEZIUM,
-    DEBEZIUM_JDBC,
-    FLINK,
-    ICEBERG_CORE,
-    ICEBERG_REST,
-    ICEBERG_SPARK,
-    JAVA_CLIENT,
-    SPARK_AVRO,
-    SPARK_KAFKA,
-    SQLITE_JDBC,
-    TRINO,
-)
+PEERS = [found for found in vars(peer_jars).values() if isinstance(found, JarSet)]
 SETS = list(dict.fromkeys([*SERVERS, *PEERS]))
 NAMED = 4  # the parts of a coordinate that has a classifier
 PATTERN = "[organisation]/[artifact]/[revision]/([classifier])/jar.[ext]"  # a folder for each part of a coordinate

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 VALIDATOR = "kubernetes-validate==1.37.0"
 VERSION = "1.37.0"  # of Kubernetes
 MANIFESTS = project_root() / "deploy" / "kubernetes"
+OF_KUSTOMIZE = ("kustomization.yaml", "image-fields.yaml")
 SCHEMAS = project_root() / "tests" / "support" / "deploy" / "kubernetes_schemas.json"
 SPARK = "sparkoperator.k8s.io/v1beta2 SparkApplication"
 POD_TEMPLATE = "v1 PodTemplateSpec"
@@ -50,8 +51,8 @@ def main() -> int:
 
 
 def manifest_files() -> list[Path]:
-    """The manifests; a kustomization is none, it is read by kustomize alone."""
-    return sorted(set(MANIFESTS.glob("*.yaml")) - {MANIFESTS / "kustomization.yaml"})
+    """The manifests, without what kustomize alone reads."""
+    return sorted(set(MANIFESTS.glob("*.yaml")) - {MANIFESTS / name for name in OF_KUSTOMIZE})
 
 
 def kind_of(manifest: Mapping[str, Any]) -> str:

@@ -32,6 +32,13 @@ CHOICES = (
             *(_STACK[0], ("LIST", "--list=1")),
         ),
     ),
+    Choice(
+        "tpch",
+        "dev.verify.tpch",
+        "1-10",
+        "Joins of TPC-H's tables with refreshes and key moves, compared with DuckDB; needs tpchgen-cli, no servers",
+        (("SCALE", "--scale"), ("CHANGES", "--changes"), ("SEED", "--seed")),
+    ),
     Choice("repro", "dev.verify.model.repro", "3", "A seed of model again, shrunk", (*_SEED, *_STACK, *_DEFECT)),
     Choice(
         "snapshot",

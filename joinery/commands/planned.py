@@ -57,7 +57,8 @@ def plan_lines(joins: tuple[Join, ...], catalogue: Catalogue) -> Iterator[str]:
             own = [target.column for targets in (given.join, given.ident, given.columns) for target in targets]
             rows = "at most one row for each join key" if given.is_unique else "many rows for each join key"
             kind = "optional, " if given.is_optional else ""
-            yield f"  {given.name}: {given.schema.topic}, {kind}{rows}; the state keeps {', '.join(own)}"
+            where = "".join(f", where {text}" for text in plan.join.input[given.name].where)
+            yield f"  {given.name}: {given.schema.topic}{where}, {kind}{rows}; the state keeps {', '.join(own)}"
 
 
 def _print(settings: Settings, file: Path, lines: Any) -> None:  # noqa: ANN401 - one of the functions above

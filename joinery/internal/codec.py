@@ -1,7 +1,8 @@
 """Encodes and decodes messages of the internal topic.
 
-The key is the group. The value has numbers as Avro's longs, and bytes with their length: the format version, kind and
-flags, the length of the join key in the key, the origin, the row's ident and its columns.
+The key is the group. The value has numbers as Avro's longs, and bytes with their length: the format version, kind,
+flags and the number of the definition, the length of the join key in the key, the origin, the row's ident and its
+columns.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if IS_NATIVE:
 
 FORMAT_VERSION = 1
 MAY_MISS, _HAS_MORE = 4, 8
+DEFINITION_BITS = 4  # of the flags, below the number of the definition
 
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -31,6 +33,7 @@ def encode(routed: Routed) -> tuple[bytes, bytes]:
     """The key and the value of a message."""
     (group, ident, columns), origin = routed.row, routed.origin
     flags = routed.kind.value | (MAY_MISS if routed.may_miss else 0) | (_HAS_MORE if routed.has_more else 0)
+    flags |= routed.definition << DEFINITION_BITS
     numbers = (
         FORMAT_VERSION,
         flags,
@@ -70,7 +73,8 @@ def _decode_any(key: bytes, value: bytes) -> Routed:
         flags, key_size, of, partition, offset, sequence, ts_us, cause, ident, columns = found
         row = Row(Group(key[:key_size], key[key_size:]), ident, columns)
         origin = Origin(of, partition, offset, sequence, ts_us, cause)
-        return Routed(_KINDS[flags & 3], row, origin, bool(flags & MAY_MISS), bool(flags & _HAS_MORE))
+        has_more, definition = bool(flags & _HAS_MORE), flags >> DEFINITION_BITS
+        return Routed(_KINDS[flags & 3], row, origin, bool(flags & MAY_MISS), has_more, definition)
     try:
         return _decode(key, value)
     except (IndexError, ValueError) as error:
@@ -103,4 +107,5 @@ def _decode(key: bytes, value: bytes) -> Routed:
         Origin(of, partition, offset, sequence, ts_us, cause.decode()),
         bool(flags & MAY_MISS),
         bool(flags & _HAS_MORE),
+        flags >> DEFINITION_BITS,
     )

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.errors.codes import CdcError
-from joinery.faults import history_lost, message_refused
+from joinery.faults import definition_changed, fan_out_limited, history_lost, message_refused
 from joinery.internal.codec import CodecError, decode
+from joinery.job.join_report import JoinReport, is_of, with_totals
 from joinery.job.native_join import IS_NATIVE, NativeJoin
-from joinery.joining.errors import JoinError, LostHistoryError
+from joinery.joining.errors import DefinitionError, FanOutError, JoinError, LostHistoryError, masked
 from joinery.joining.join import join_chunk
 from joinery.joining.records import Joined
 from joinery.joining.start import is_empty
@@ -42,6 +43,8 @@ class ChunkResult(NamedTuple):
     native: MessageGroups | None = None
     # How many changes there are.
     total: int = 0
+    # The part of the report about the state.
+    report: JoinReport | None = None
 
 
 class JoinProcessor(Processor[ChunkResult]):
@@ -57,10 +60,12 @@ class JoinProcessor(Processor[ChunkResult]):
         self._native = NativeJoin(stage.plan.rule, self._writer, partition.partition) if in_core else None
 
     def fold(self, state: StateReader, records: Sequence[Record]) -> ChunkResult:
-        """CdcError JOIN_MESSAGE for the first message only: those before another one are joined first.
+        """CdcError JOIN_MESSAGE or JOIN_CHANGED, for the first message only: those before another one are joined first.
 
         The native core joins the messages before the first one that it does not take. That one is joined next, alone.
         """
+        if not is_of(state, self._stage.plan.rule):
+            raise definition_changed(self._stage.plan.join.name, self._partition, records[0].offset)
         if is_empty(state):
             return self._begin(state, records)
         if self._native is None:
@@ -68,7 +73,8 @@ class JoinProcessor(Processor[ChunkResult]):
         made = self._native.join(state, records, self._most_bytes)
         if made is not None:
             now_ms = records[-1].timestamp_ms
-            return ChunkResult(made.writes, now_ms, (), made.left, made.messages, made.changes)
+            writes, report = with_totals(state, self._stage.plan.rule, made.writes, made.sizes)
+            return ChunkResult(writes, now_ms, (), made.left, made.messages, made.changes, report)
         result = self._fold(state, records[:1])
         return result._replace(left=result.left + len(records) - 1)
 
@@ -92,10 +98,19 @@ class JoinProcessor(Processor[ChunkResult]):
             made = join_chunk(self._stage.plan.rule, state, messages, self._most_bytes, is_new=is_new)
         except LostHistoryError as error:
             raise history_lost(self._stage.plan.join.name, self._partition, records[0].offset, error.reason) from error
+        except DefinitionError as error:
+            raise definition_changed(self._stage.plan.join.name, self._partition, records[0].offset) from error
+        except FanOutError as error:
+            plan = self._stage.plan
+            counts = {given.name: count for given, count in zip(plan.inputs, error.counts, strict=True)}
+            at = (self._partition, records[0].offset)
+            raise fan_out_limited(plan.join.name, at, error.reason, masked(error.group), counts) from error
         except JoinError as error:
             raise self._refused(records[0], error.reason) from error
         left = len(records) - len(messages) + made.left
-        return ChunkResult(made.writes, records[-1].timestamp_ms, made.changes, left, total=len(made.changes))
+        writes, report = with_totals(state, self._stage.plan.rule, made.writes, made.sizes)
+        now_ms = records[-1].timestamp_ms
+        return ChunkResult(writes, now_ms, made.changes, left, total=len(made.changes), report=report)
 
     def messages(self, partition: SourcePartition, result: ChunkResult) -> Iterable[Message]:
         if result.native is not None:
@@ -104,7 +119,7 @@ class JoinProcessor(Processor[ChunkResult]):
 
     def add_to(self, report: Report, first: int, end: int, result: ChunkResult) -> Report:
         native = result.total if result.native is not None else 0
-        return report.with_chunk(first, end, changes=result.total, native=native)
+        return report.with_chunk(first, end, changes=result.total, native=native, own=result.report)
 
     def _refused(self, record: Record, reason: str) -> Exception:
         return message_refused(self._stage.plan.join.name, self._partition, record.offset, reason)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import cdc_native
 from joinery.joining.layout import BEGUN, CONTINUATION, PHASE, SENDING
+from joinery.joining.records import Sizes
 from stream_runtime.source_batch import MessageGroup, MessageGroups
 
 IS_NATIVE = cdc_native.is_enabled()
@@ -44,6 +45,8 @@ class NativeChunk(NamedTuple):
     left: int
     # How many messages had a version that the state has already, or a newer one.
     late: int
+    # The sizes of the groups that the messages have met.
+    sizes: Sizes
 
 
 class NativeJoin:
@@ -53,7 +56,8 @@ class NativeJoin:
         """partition: of the target."""
         inputs = zip(rule.optional, rule.absent_idents, rule.absent_columns, writer.inputs, strict=True)
         headers = writer.key_header, writer.value_header
-        self._rule = Rule(inputs, min(rule.most_rows, MOST_ROWS), headers, writer.source_start)
+        most_rows = min(rule.most_rows, MOST_ROWS)
+        self._rule = Rule(inputs, most_rows, headers, writer.source_start, rule.definition)
         self._writer = writer
         self._partition = partition
 
@@ -84,4 +88,5 @@ class NativeJoin:
             return None
         groups = [MessageGroup(self._writer.topic, *chunk.messages())]
         left = len(records) - chunk.done
-        return NativeChunk(chunk.writes(), MessageGroups(self._partition, groups), chunk.changes, left, chunk.late)
+        made = MessageGroups(self._partition, groups)
+        return NativeChunk(chunk.writes(), made, chunk.changes, left, chunk.late, Sizes(*chunk.sizes))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import cdc_native
 from cdc_common.messages.avro.forms import NotNativeError, form_of
 from cdc_common.messages.avro.schemas import to_tree
-from joinery.internal.codec import FORMAT_VERSION, MAY_MISS
+from joinery.internal.codec import DEFINITION_BITS, FORMAT_VERSION, MAY_MISS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,13 +51,23 @@ def native_routes(plan: JoinPlan, number: int, value_schema: Any, cutter: RowCut
     return Routes(
         layout,
         [[_native(layout, image, pieces) for pieces in cutter.pieces] for image in _IMAGES],
+        [_filters(layout, image, cutter) for image in _IMAGES],
         [layout.slots[image, cutter.first_column] for image in _IMAGES],
         [*slots, layout.slots.get(("source", "left_out"), -1)],
         FORMAT_VERSION,
-        MAY_MISS,
+        MAY_MISS | plan.rule.definition << DEFINITION_BITS,
         number,
         plan.rule.keeps_alone(number),
     )
+
+
+def _filters(layout: Layout, image: str, cutter: RowCutter) -> list[tuple[Any, ...]]:
+    """Of each filter: its column's place, as of a piece, its kind, whether null passes, and its ranges."""
+    places = _native(layout, image, [found.piece for found in cutter.filters])
+    return [
+        (*place[:2], int(found.filter.kind), found.filter.passes_null, found.filter.ranges)
+        for place, found in zip(places, cutter.filters, strict=True)
+    ]
 
 
 def _native(layout: Layout, image: str, pieces: Sequence[Piece]) -> list[tuple[int, int, bool]]:

@@ -36,7 +36,9 @@ class JoinPlanner:
     errors: of joins, by the stream of their shares that join.
     """
 
-    def __init__(self, definitions: Definitions, catalogue: Catalogue) -> None:
+    def __init__(self, definitions: Definitions, catalogue: Catalogue, *, takes_new_columns: bool = False) -> None:
+        """takes_new_columns: whether `*` stands for columns that joined rows do not have so far."""
+        self._takes_new_columns = takes_new_columns
         self.errors: dict[str, CdcError] = {}
         self._definitions = definitions
         self._catalogue = catalogue
@@ -82,7 +84,7 @@ class JoinPlanner:
     def _guard(self, join: Join) -> None:
         """An error concerns the join alone."""
         try:
-            stage = self._make_stage(join)
+            stage = self.make_stage(join)
         except CdcError as error:
             if error.code not in {Code.REGISTRY_UNREACHABLE, Code.KAFKA_UNREACHABLE}:
                 self.errors[_stream(join.name)] = error
@@ -95,8 +97,8 @@ class JoinPlanner:
             if stage is not None:
                 self._stages[join.name] = stage
 
-    def _make_stage(self, join: Join) -> Stage | None:
-        """The stage of a join; None while an input is not there. CdcError."""
+    def make_stage(self, join: Join) -> Stage | None:
+        """The stage of a join, with its topics; None while an input is not there. CdcError."""
         schemas: dict[str, InputSchema] = {}
         try:
             for name, given in join.input.items():
@@ -105,7 +107,7 @@ class JoinPlanner:
                     self._log_missing(join, str(given))
                     return None
                 schemas[name] = found
-            plan = plan_join(join, schemas)
+            plan = plan_join(join, schemas, self._kept(join))
             keys, values = key_schema(plan), value_schema(plan)
         except PlanError as error:
             raise does_not_fit(join, error) from error
@@ -118,6 +120,11 @@ class JoinPlanner:
         if target.partitions != internal_shape.partitions:
             raise target_partitions(registered.topic, target.partitions, internal_shape.partitions)
         return Stage(plan, sources, internal, internal_shape, registered.topic, registered.key_id, registered.value_id)
+
+    def _kept(self, join: Join) -> Collection[str] | None:
+        """The fields that joined rows have so far; None if `*` stands for all columns."""
+        target = None if self._takes_new_columns else self._catalogue.input_schema(join.target)
+        return None if target is None else target.columns
 
     def _log_missing(self, join: Join, source: str) -> None:
         if join.name not in self._waits:

@@ -58,6 +58,7 @@ class Router:
         self._stage = stage
         self._source = source
         self._catalogue = catalogue
+        self._definition = stage.plan.rule.definition
         self._ways: LRUCache[int, list[_Way]] = LRUCache(_MOST_SCHEMAS)
 
     def marks(self) -> list[Message]:
@@ -68,7 +69,9 @@ class Router:
         count = encode_long(self._stage.sources[self._source.topic].partitions)
         row = Row(Group(b""), b"", count)
         routed = [
-            Routed(Kind.MARK, row, Origin(number, self._source.partition, 0, 0, now, CAUSE))
+            Routed(
+                Kind.MARK, row, Origin(number, self._source.partition, 0, 0, now, CAUSE), definition=self._definition
+            )
             for number in self._stage.numbers_of(self._source.topic)
         ]
         return [
@@ -131,7 +134,8 @@ class Router:
         for way in self._ways_of(wire.schema_id(record.value)):
             change = way.cutter.change(value, self._source.partition, record.offset)._replace(may_miss=True)
             for partition, routed in place(route(change), self._partitions):
-                yield Message(self._stage.internal, partition, *encode(routed))
+                message = routed._replace(definition=self._definition)
+                yield Message(self._stage.internal, partition, *encode(message))
 
     def _ways_of(self, schema_id: int) -> list[_Way]:
         ways = self._ways.get(schema_id)

@@ -11,6 +11,7 @@ from joinery.catalogue import open_catalogue
 from joinery.definition_file import load_joins
 from joinery.faults import JOIN_FAULTS
 from joinery.job.planner import JoinPlanner
+from joinery.job.status import JoineryStatus
 from joinery.records import Definitions, routes
 from stream_runtime.driver.driver import BatchDriver
 from stream_runtime.driver.lag_watch import LagWatch, UnreadTopics
@@ -18,7 +19,6 @@ from stream_runtime.driver.offset_refresh import OffsetRefresh
 from stream_runtime.driver.operations import job_operations
 from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
-from stream_runtime.driver.stream_status import StreamStatus
 from stream_runtime.state.checkpoint_location import object_store
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run_joins(settings: Settings, file: Path) -> None:
     own = definitions.settings
     stopped = StoppedShares()
     lags = LagWatch(partial(_unread, definitions), stopped.all)
-    status = StreamStatus(own.group_id, JOIN_FAULTS.words, stopped, lags)
+    status = JoineryStatus(own.group_id, definitions.joins, stopped, lags)
     object_store(own).check()
     with (
         stop_signals(stop),
@@ -73,7 +73,7 @@ def _make_driver(
     definitions: Definitions,
     planner: JoinPlanner,
     stop: threading.Event,
-    status: StreamStatus,
+    status: JoineryStatus,
     workers: StreamingWorkers,
 ) -> BatchDriver:
     refresh = JoinOffsetRefresh(definitions.kafka, definitions.settings, JOIN_FAULTS)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.messages.avro.encoding import encode_long
 from joinery.joining.combinations import combinations, place_of
-from joinery.joining.errors import FanOutError, JoinError, LostHistoryError
+from joinery.joining.errors import DefinitionError, FanOutError, JoinError, LostHistoryError
 from joinery.joining.layout import (
     BEGUN,
     CONTINUATION,
@@ -26,7 +26,7 @@ from joinery.joining.layout import (
     half_key,
 )
 from joinery.joining.overlay import Overlay
-from joinery.joining.records import Joined, Kind, Routed
+from joinery.joining.records import Joined, Kind, Routed, Sizes
 from joinery.joining.start import has_begun, is_marked, mark, snapshot
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class JoinedChunk(NamedTuple):
     left: int = 0
     # How many messages had a version that the state has already, or a newer one.
     late: int = 0
+    # The sizes of the groups that the messages have met.
+    sizes: Sizes = Sizes((), (), 0)
 
 
 class _Step(NamedTuple):
@@ -97,6 +99,9 @@ class _ChunkJoin:
         self._bytes_left = most_bytes
         self._changes: list[Joined] = []
         self._late = 0
+        self._added = [0] * len(rule.optional)
+        self._largest = [0] * len(rule.optional)
+        self._fan_out = 0
 
     def load_first(self) -> None:
         """Send nothing until all inputs are loaded."""
@@ -109,6 +114,8 @@ class _ChunkJoin:
             if routed.kind is Kind.MARK and done:
                 break  # it reads what those before it have written
             try:
+                if not self._rule.takes(routed):
+                    raise DefinitionError
                 is_done = self._take_mark(offset, routed) if routed.kind is Kind.MARK else self._join(offset, routed)
             except JoinError:
                 if not done:
@@ -119,7 +126,8 @@ class _ChunkJoin:
             done += 1
             if self._bytes_left <= 0:
                 break
-        return JoinedChunk(self._overlay.writes, self._changes, len(messages) - done, self._late)
+        sizes = Sizes(tuple(self._added), tuple(self._largest), self._fan_out)
+        return JoinedChunk(self._overlay.writes, self._changes, len(messages) - done, self._late, sizes)
 
     def _join(self, offset: int, routed: Routed) -> bool:
         """Whether the whole message is joined."""
@@ -162,7 +170,7 @@ class _ChunkJoin:
 
     def _step(self, offset: int, routed: Routed) -> _Step | None:
         """The message's step; None if the state has this version of the row, or a newer one. LostHistoryError."""
-        kind, row, origin, may_miss, _ = routed
+        kind, row, origin, may_miss = routed[:4]
         before = self._overlay.row(row.group, origin.input, row.ident)
         if before is not None and before.sequence >= origin.sequence:
             return None
@@ -175,9 +183,9 @@ class _ChunkJoin:
     def _begin(self, step: _Step) -> Place | None:
         """The place where the last part ended; None without one. FanOutError."""
         counts = self._overlay.counts(step.routed.row.group)
-        fan_out = prod(max(1, count) for number, count in enumerate(counts) if number != step.input)
+        fan_out = _fan_out(step, counts)
         if self._rule.has_rows(_with(counts, step.input, 1)) and fan_out > self._rule.most_rows:
-            raise FanOutError(f"it changes {fan_out:,} joined rows, and the limit is {self._rule.most_rows:,}")
+            raise FanOutError(step.routed.row.group, counts, fan_out, self._rule.most_rows)
         stored = self._overlay.get(CONTINUATION)
         if stored is None:
             return None
@@ -200,6 +208,7 @@ class _ChunkJoin:
                 continuation = Continuation(step.offset, place_of(combination))
                 self._overlay.put(CONTINUATION, encode_continuation(continuation))
                 return False
+        self._fan_out = max(self._fan_out, _fan_out(step, counts))
         return True
 
     def _changes_of(self, step: _Step, counts: tuple[int, ...], combination: Combination) -> Iterator[Joined]:
@@ -272,9 +281,17 @@ class _ChunkJoin:
         more = (step.after is not None) - (step.before is not None)
         if more:
             counts = self._overlay.counts(group)
-            self._overlay.put_counts(group, _with(counts, number, counts[number] + more))
+            count = counts[number] + more
+            self._overlay.put_counts(group, _with(counts, number, count))
+            self._added[number] += more
+            self._largest[number] = max(self._largest[number], count)
         if self._overlay.get(CONTINUATION) is not None:
             self._overlay.put(CONTINUATION, None)
+
+
+def _fan_out(step: _Step, counts: tuple[int, ...]) -> int:
+    """The number of combinations with the rows of the other inputs, by the counters."""
+    return prod(max(1, count) for number, count in enumerate(counts) if number != step.input)
 
 
 def _with(counts: tuple[int, ...], number: int, count: int) -> tuple[int, ...]:

@@ -7,6 +7,8 @@
 - `m c`: how far a message is joined whose changes do not fit into one transaction.
 - `m l <input> <partition>`: there once all messages that a source partition had at the start are joined; the number of
   the partitions of its topic.
+- `m d`: the number of the definition that the rows are of. A state of an older release has none.
+- `m r`: the number of rows of each input in the whole state.
 - `m b`: how far the join has begun: rows are loaded, joined rows are sent up to a place, or it has. A state of an older
   release has none: it has begun.
 """
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
 CONTINUATION = b"mc"
 PHASE = b"mb"
 LOADING, SENDING, BEGUN = b"\x00", b"\x01", b"\x02"  # the first byte of a phase
+DEFINITION, TOTALS = b"md", b"mr"
 MARKED, AFTER_MARKED = b"ml", b"mm"
 COUNTS, AFTER_COUNTS = b"n", b"o"
+ROWS, AFTER_ROWS = b"r", b"s"
 _FRONTIER = b"mf"
 _HALF = b"mh"
 _MOST_PLACES = 10_000  # partitions of inputs, whose keys a process keeps
@@ -55,7 +59,7 @@ class Continuation(NamedTuple):
 
 def rows_prefix(group: Group, number: int) -> bytes:
     """The start of the keys of all rows of an input in a group."""
-    return b"r" + encode_bytes(group.key) + encode_bytes(group.alone) + bytes((number,))
+    return ROWS + encode_bytes(group.key) + encode_bytes(group.alone) + bytes((number,))
 
 
 def after_prefix(prefix: bytes) -> bytes:
@@ -107,12 +111,12 @@ def decode_sending(phase: bytes) -> tuple[bytes, tuple[bytes | None, ...]]:
     return phase[at : at + size], decode_continuation(phase[at + size :]).last
 
 
-def group_of(key: bytes) -> Group:
-    """The group of a key of counts."""
+def split_row(key: bytes) -> tuple[bytes, Group]:
+    """The start of a row's key, which all keys of rows of its group have, and the group."""
     size, at = read_long(key, 1)
     end = at + size
     rest, start = read_long(key, end)
-    return Group(key[at:end], key[start : start + rest])
+    return key[: start + rest], Group(key[at:end], key[start : start + rest])
 
 
 def encode_row(sequence: int, columns: bytes) -> bytes:

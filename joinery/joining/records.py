@@ -74,6 +74,8 @@ class Routed(NamedTuple):
     may_miss: bool = False
     # Whether another message of the same change follows in the same partition.
     has_more: bool = False
+    # The number of the definition that it was routed by; 0 if an older release has routed it.
+    definition: int = 0
 
 
 class Joined(NamedTuple):
@@ -104,6 +106,23 @@ class Joined(NamedTuple):
         return "d" if self.after is None else "u"
 
 
+class Sizes(NamedTuple):
+    """The sizes of groups that messages have met."""
+
+    # How many rows of each input the state has more, or less.
+    added: tuple[int, ...]
+    # The most rows of each input that a group has got.
+    largest: tuple[int, ...]
+    # The most combinations with rows of other inputs that a message has met.
+    fan_out: int
+
+    def and_then(self, later: Sizes) -> Sizes:
+        """Both, one after the other."""
+        added = tuple(map(sum, zip(self.added, later.added, strict=True)))
+        largest = tuple(map(max, zip(self.largest, later.largest, strict=True)))
+        return Sizes(added, largest, max(self.fan_out, later.fan_out))
+
+
 class Rule(NamedTuple):
     """The part of a join's definition that the join itself needs."""
 
@@ -115,6 +134,12 @@ class Rule(NamedTuple):
     absent_columns: tuple[bytes, ...]
     # The number of joined rows that one change of an input may change at most.
     most_rows: int
+    # The number of the definition (joinery.planning.digest); 0 takes messages of any.
+    definition: int = 0
+
+    def takes(self, routed: Routed) -> bool:
+        """Whether a message was routed by this definition."""
+        return not self.definition or routed.definition in (0, self.definition)
 
     def has_rows(self, counts: tuple[int, ...]) -> bool:
         """Whether a group with so many rows of each input has joined rows."""

@@ -6,23 +6,22 @@ sent. They are changes of that mark, which come in parts like those of any other
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.messages.avro.skipping import read_long
-from joinery.joining.combinations import combinations, place_of
+from joinery.joining.combinations import place_of
+from joinery.joining.groups import groups_of
 from joinery.joining.layout import (
-    AFTER_COUNTS,
     AFTER_MARKED,
     BEGUN,
     COUNTS,
     MARKED,
     PHASE,
+    ROWS,
     SENDING,
     counts_key,
-    decode_counts,
     decode_sending,
     encode_sending,
-    group_of,
     marked_key,
 )
 from joinery.joining.records import Joined
@@ -66,20 +65,41 @@ def snapshot(
     """Each joined row that was not sent yet, after the phase in which it is the last one that was."""
     phase = overlay.get(PHASE) or b""
     start, after = decode_sending(phase) if phase.startswith(SENDING) else (COUNTS, None)
-    inputs = len(rule.optional)
-    for key, value in state.scan(start, AFTER_COUNTS):
-        group, counts = group_of(key), decode_counts(value, inputs)
-        if rule.has_rows(counts):
-            place = after if key == start else None
-            for combination in combinations(overlay, group, range(inputs), counts, place):
-                sending = encode_sending(counts_key(group), place_of(combination))
-                yield sending, _joined(rule, group, combination, offset, routed)
+    for found in groups_of(state, len(rule.optional), ROWS + start[len(COUNTS) :]):
+        if rule.has_rows(found.counts):
+            key = counts_key(found.group)
+            for combination in found.combinations(overlay, after if key == start else None):
+                sending = encode_sending(key, place_of(combination))
+                yield sending, _joined(rule, found.group, combination, offset, routed)
 
 
-def _joined(rule: Rule, group: Group, combination: Combination, offset: int, routed: Routed) -> Joined:
+class JoinedRow(NamedTuple):
+    """A joined row of a state."""
+
+    # Its key.
+    key: bytes
+    # Its Avro bytes.
+    row: bytes
+    # The sequence of each input's row; None for an input that has no row here.
+    sequences: tuple[int | None, ...]
+
+
+def joined_rows(rule: Rule, state: StateReader, overlay: Overlay) -> Iterator[JoinedRow]:
+    """All joined rows of a state, in an order that depends on the state alone."""
+    for found in groups_of(state, len(rule.optional), ROWS):
+        if rule.has_rows(found.counts):
+            for combination in found.combinations(overlay, None):
+                yield _row(rule, found.group, combination)
+
+
+def _row(rule: Rule, group: Group, combination: Combination) -> JoinedRow:
     idents = zip(combination, rule.absent_idents, strict=True)
     columns = zip(combination, rule.absent_columns, strict=True)
     key = group.key + b"".join(absent if row is None else row.ident for row, absent in idents)
     after = key + b"".join(absent if row is None else row.columns for row, absent in columns)
-    sequences = tuple(None if row is None else row.sequence for row in combination)
+    return JoinedRow(key, after, tuple(None if row is None else row.sequence for row in combination))
+
+
+def _joined(rule: Rule, group: Group, combination: Combination, offset: int, routed: Routed) -> Joined:
+    key, after, sequences = _row(rule, group, combination)
     return Joined(key, None, after, sequences, offset, routed.origin, is_snapshot=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_common.messages.avro.schemas import definition
+from cdc_common.messages.avro.schemas import definition, from_tree
 from joinery.planning.errors import PlanError
 
 if TYPE_CHECKING:
@@ -52,6 +52,20 @@ def compared_type(columns: Sequence[tuple[str, Tree, Named]]) -> Tree:
         made = made if other == made else ("long", "")
     kind, logical = made
     return {"type": kind, "logicalType": logical} if logical else kind
+
+
+def without_docs(tree: Tree, named: Named) -> Tree:
+    """The type without what does not matter for the bytes of its values."""
+    return _bare(from_tree(tree, named))
+
+
+def _bare(tree: Tree) -> Tree:
+    if isinstance(tree, list):
+        return [_bare(branch) for branch in tree]
+    if isinstance(tree, dict):
+        kept = ("type", "name", "items", "values", "fields", "symbols", "size", "logicalType", "precision", "scale")
+        return {key: _bare(tree[key]) for key in kept if key in tree}
+    return tree
 
 
 def _compared(name: str, tree: Tree, named: Named) -> tuple[str, str]:

@@ -9,11 +9,13 @@ from joinery.conditions import ALL, Column
 from joinery.definition import Join
 from joinery.joining.records import Rule
 from joinery.planning.column_types import compared_type, is_nullable, nullable
+from joinery.planning.digest import digest_of
 from joinery.planning.errors import PlanError
 from joinery.planning.input_schema import InputSchema
+from joinery.planning.row_filters import RowFilter, plan_filters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 
 class Target(NamedTuple):
@@ -40,6 +42,8 @@ class InputPlan(NamedTuple):
     ident: tuple[Target, ...]
     # The other columns of joined rows.
     columns: tuple[Target, ...]
+    # What its rows must pass.
+    filters: tuple[RowFilter, ...]
 
     @property
     def is_unique(self) -> bool:
@@ -85,17 +89,22 @@ class JoinPlan(NamedTuple):
             tuple(NULL * len(given.ident) for given in self.inputs),
             tuple(NULL * len(given.columns) for given in self.inputs),
             self.join.most_rows,
+            digest_of(self),
         )
 
 
-def plan_join(join: Join, schemas: Mapping[str, InputSchema]) -> JoinPlan:
-    """Plan a join. PlanError if it does not fit the schemas of its inputs, which are given by name."""
-    return _Planner(join, schemas).plan()
+def plan_join(join: Join, schemas: Mapping[str, InputSchema], kept: Collection[str] | None = None) -> JoinPlan:
+    """Plan a join. PlanError if it does not fit the schemas of its inputs, which are given by name.
+
+    kept: the fields that joined rows have so far. `*` takes no other columns then.
+    """
+    return _Planner(join, schemas, kept).plan()
 
 
 class _Planner:
-    def __init__(self, join: Join, schemas: Mapping[str, InputSchema]) -> None:
+    def __init__(self, join: Join, schemas: Mapping[str, InputSchema], kept: Collection[str] | None) -> None:
         self._join = join
+        self._kept = kept
         self._schemas = schemas
         self._renames = join.renames()
         self._key = join.columns()
@@ -123,6 +132,7 @@ class _Planner:
             join,
             tuple(Target(column, self._own_field(Column(name, column), is_optional=is_optional)) for column in ident),
             tuple(Target(column, self._own_field(Column(name, column), is_optional=is_optional)) for column in others),
+            plan_filters(name, schema, self._join.input[name].filters()),
         )
 
     def _field(self, column: Column) -> dict[str, Any]:
@@ -139,8 +149,15 @@ class _Planner:
             of, name = selected.column
             if name != ALL:
                 self._field(selected.column)
-            found[of] |= dict.fromkeys(self._schemas[of].columns if name == ALL else [name])
+            found[of] |= dict.fromkeys(self._all_of(of) if name == ALL else [name])
         return {name: list(columns) for name, columns in found.items()}
+
+    def _all_of(self, name: str) -> list[str]:
+        """The columns of an input that `*` stands for."""
+        columns = list(self._schemas[name].columns)
+        if self._kept is None:
+            return columns
+        return [column for column in columns if self._renames.get(Column(name, column), column) in self._kept]
 
     def _join_field(self, columns: Mapping[str, str]) -> dict[str, Any]:
         """The field of a column of the join key, which may be null only if such a row may be alone."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.messages.avro.encoding import NULL, VALUE
-from cdc_common.messages.avro.schemas import Named, Tree, definition, from_tree
+from cdc_common.messages.avro.schemas import Named, Tree, definition
 from cdc_common.messages.avro.skipping import read_long
-from joinery.planning.column_types import branches, is_nullable
+from joinery.planning.column_types import branches, is_nullable, without_docs
 from joinery.routing.errors import RouteError
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class Piece(NamedTuple):
 
         ends: where each field of the record begins, and where the last one ends.
         """
-        value = self._value(data, ends)
+        value = self.value(data, ends)
         if not self.is_nullable:
             return value
         return NULL if value is None else VALUE + value
 
-    def _value(self, data: bytes, ends: Sequence[int]) -> bytes | None:
+    def value(self, data: bytes, ends: Sequence[int]) -> bytes | None:
         """The value's bytes without those of a branch; None if it is null."""
         if self.place is None:
             return None
@@ -69,22 +69,8 @@ def make_piece(target: Target, planned: tuple[Tree, Named], row: Tree, named: Na
 
 def _fits(found: tuple[Tree, Named], planned: tuple[Tree, Named]) -> bool:
     """Whether values of both types have the same bytes."""
-    return _without_docs(*found) == _without_docs(*planned) or (
+    return without_docs(*found) == without_docs(*planned) or (
         definition(*found)["type"] in _PROMOTED
         and definition(*planned)["type"] in _PROMOTED
         and definition(*found).get("logicalType") == definition(*planned).get("logicalType")
     )
-
-
-def _without_docs(tree: Tree, named: Named) -> Tree:
-    """The type without what does not matter for its bytes."""
-    return _bare(from_tree(tree, named))
-
-
-def _bare(tree: Tree) -> Tree:
-    if isinstance(tree, list):
-        return [_bare(branch) for branch in tree]
-    if isinstance(tree, dict):
-        kept = ("type", "name", "items", "values", "fields", "symbols", "size", "logicalType", "precision", "scale")
-        return {key: _bare(tree[key]) for key in kept if key in tree}
-    return tree

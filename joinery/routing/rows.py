@@ -13,6 +13,7 @@ from cdc_common.messages.avro.skipping import read_long, skipper
 from joinery.joining.records import Group, Origin, Row
 from joinery.planning.column_types import is_nullable
 from joinery.routing.errors import RouteError
+from joinery.routing.passes import make_filter
 from joinery.routing.pieces import make_piece
 from joinery.routing.route import InputChange
 
@@ -48,6 +49,7 @@ class RowCutter:
         self._join, self._ident, self._columns = (
             self._made_of(targets, types, row, named) for targets in (given.join, given.ident, given.columns)
         )
+        self.filters = [make_filter(found, given.schema.named, row, named) for found in given.filters]
 
     @property
     def pieces(self) -> tuple[list[Piece], list[Piece], list[Piece]]:
@@ -72,12 +74,14 @@ class RowCutter:
         return InputChange(before, after, Origin(self._number, partition, offset, sequence, ts_us, cause))
 
     def _row(self, value: bytes, start: int) -> Row | None:
-        """The row of an image; None if it is null, or if the row never has a joined row."""
+        """The row of an image; None if it is null, does not pass the filters, or never has a joined row."""
         if self._null_branch is not None:
             branch, start = read_long(value, start)
             if branch == self._null_branch:
                 return None
         ends = _ends(value, start, self._row_skips)
+        if not all(found.passes(value, ends) for found in self.filters):
+            return None
         join = [piece.cut(value, ends) for piece in self._join]
         ident = self._cut(self._ident, value, ends)
         alone = b""

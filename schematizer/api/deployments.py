@@ -33,6 +33,12 @@ def managed(parts: PartsDep, deployment: str, kind: str | None = None) -> list[M
     return parts.catalogue.deployments.managed(deployment, kind)
 
 
+@router.get("/namespaces/{namespace}/documentation-files")
+def documentation_files(parts: PartsDep, namespace: str) -> dict[str, ManagedSince]:
+    """The notes about files, of all deployments, that document sources of a namespace, by source."""
+    return parts.catalogue.deployments.documenting(namespace)
+
+
 @router.post("/deployments/{deployment}/managed")
 def change_managed(parts: PartsDep, deployment: str, body: ManagedChangesBody, request: Request) -> None:
     """Notes what was made, changed or removed. Needs the token of a valid lease."""

@@ -34,6 +34,12 @@ def check(parts: PartsDep, namespace: str, body: DescriptionBody) -> Compatibili
     return Compatibility(is_compatible=not verdict.is_new_topic, rule=verdict.rule, reason=verdict.reason)
 
 
+@router.get("/namespaces/{namespace}/documentation")
+def documentation_of(parts: PartsDep, namespace: str) -> dict[str, SourceDocumentation]:
+    """The documentation of all sources of a namespace, by source."""
+    return parts.catalogue.documentation.of_namespace(namespace)
+
+
 @router.get("/namespaces/{namespace}/sources/{source}/documentation")
 def documentation(parts: PartsDep, namespace: str, source: str) -> SourceDocumentation:
     """A source's documentation."""

@@ -11,9 +11,10 @@ from cdc_common.clients.registry.views import (  # noqa: TC001 - as above
     Refresh,
     Source,
 )
+from schematizer.access import Role
 from schematizer.api.parts import PartsDep  # noqa: TC001 - FastAPI reads annotations
 from schematizer.api.routers import guarded_router
-from schematizer.bodies import Described, NewName, RefreshBody  # noqa: TC001 - as above
+from schematizer.bodies import DeprecationBody, Described, NewName, RefreshBody  # noqa: TC001 - as above
 
 router = guarded_router()
 
@@ -74,6 +75,22 @@ def describe_source(parts: PartsDep, namespace: str, source: str, body: Describe
     """Sets owner and doc."""
     by = parts.writers.of_namespace(request, namespace)
     return parts.catalogue.sources.describe(namespace, source, body.owner, body.doc, by=by)
+
+
+@router.put("/namespaces/{namespace}/sources/{source}/deprecation")
+def deprecate(parts: PartsDep, namespace: str, source: str, body: DeprecationBody, request: Request) -> Source:
+    """Says why a source should no longer be read, and which one instead. It works as before."""
+    by = parts.writers.of_namespace(request, namespace)
+    if body.successor is not None:  # who may not read it does not learn whether it exists
+        parts.access.require(request, Role.READER, body.successor.partition("/")[0])
+    return parts.catalogue.deprecations.deprecate(namespace, source, body.reason, body.successor, by=by)
+
+
+@router.delete("/namespaces/{namespace}/sources/{source}/deprecation")
+def revoke_deprecation(parts: PartsDep, namespace: str, source: str, request: Request) -> Source:
+    """Takes a deprecation back."""
+    by = parts.writers.of_namespace(request, namespace)
+    return parts.catalogue.deprecations.revoke(namespace, source, by=by)
 
 
 @router.get("/namespaces/{namespace}/sources/{source}/elements")

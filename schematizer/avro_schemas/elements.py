@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _ENVELOPE = frozenset({"before", "after", "source", "op"})
 _SOURCE_TYPES = ("cqlType", "sqlType")
+_VALUES_AS_RECORDS = frozenset({"decimal", "duration"})
+_WRAPPERS = frozenset({"io.debezium.data.VariableScaleDecimal"})
+"""Names of records that Kafka Connect's programs take for one value."""
 _MAX_DEPTH = 12  # a record may contain itself
 _MAX_ELEMENTS = 20_000
 
@@ -136,11 +139,17 @@ class _Walk(NamedTuple):
             return
         match schema["type"]:
             case "record" | "error":
-                yield from self._record_fields(schema, namespace, f"{path}.", depth)
+                if not _is_one_value(schema):
+                    yield from self._record_fields(schema, namespace, f"{path}.", depth)
             case "array":
                 yield from self._inside(_without_null(schema["items"])[1], namespace, f"{path}[]", depth)
             case "map":
                 yield from self._inside(_without_null(schema["values"])[1], namespace, f"{path}{{}}", depth)
+
+
+def _is_one_value(record: dict[str, Any]) -> bool:
+    """Whether a record is the form of one value, such as a decimal of any scale."""
+    return record.get("cqlType") in _VALUES_AS_RECORDS or record.get("connect.name") in _WRAPPERS
 
 
 def _row_of_envelope(schema: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON

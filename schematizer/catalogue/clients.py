@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from sqlalchemy import select
+from sqlalchemy.orm import contains_eager
 
 from cdc_common.clients.registry.views import Consumer, Producer
 from schematizer.catalogue import lookups
@@ -137,7 +138,8 @@ class Clients:
         """The clients of a topic, those of a team, or all."""
 
         def transaction(session: Session) -> list[ViewT]:
-            query = select(table).join(TopicRow).order_by(TopicRow.name, table.service, table.id)
+            query = select(table).join(TopicRow).options(contains_eager(table.topic))
+            query = query.order_by(TopicRow.name, table.service, table.id)
             if topic is not None:
                 query = query.where(TopicRow.id == lookups.topic_row(session, topic).id)
             if team is not None:

@@ -15,12 +15,14 @@ from schematizer.model.base import now
 from schematizer.model.deployment_tables import DEPLOYMENT_LENGTH, LeaseRow, ManagedRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy.orm import Session
 
     from schematizer.model.database import Database
 
+_DOCUMENTING = ("entry", "source")
+"""Kinds of things that have the documentation of a source."""
 _LONGEST_LEASE = 3600  # seconds
 
 
@@ -83,6 +85,23 @@ class Deployments:
         for column, value in wanted.items():
             query = query if value is None else query.where(column == value)
         return self._database.read_session(lambda session: [_view(row) for row in session.scalars(query)])
+
+    def of_names(self, kind: str, names: Collection[str]) -> list[ManagedSince]:
+        """Return the managed things of a kind that have one of these names, in any deployment."""
+        query = select(ManagedRow).where(ManagedRow.kind == kind).order_by(ManagedRow.deployment, ManagedRow.name)
+
+        def transaction(session: Session) -> list[ManagedSince]:
+            batches = _batches(sorted(names))
+            return [_view(row) for some in batches for row in session.scalars(query.where(ManagedRow.name.in_(some)))]
+
+        return self._database.read_session(transaction)
+
+    def documenting(self, namespace: str) -> dict[str, ManagedSince]:
+        """Return what was made from files that document sources of a namespace, by source."""
+        query = select(ManagedRow).where(ManagedRow.kind.in_(_DOCUMENTING)).order_by(ManagedRow.id)
+        every = self._database.read_session(lambda session: [_view(row) for row in session.scalars(query)])
+        places = ((str(one.about.get("source", one.name)).partition("/"), one) for one in every)
+        return {source: one for (place, _, source), one in places if place == namespace and source}
 
     def change(self, deployment: str, token: int, put: Sequence[Managed], remove: Sequence[Thing], *, by: str) -> None:
         """Keep what was made or changed, and forget what is no longer managed. CONFLICT without a valid lease."""

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlalchemy import select
+from sqlalchemy.orm import selectinload
+
 from cdc_common.clients.registry.views import FieldText, SourceDocumentation
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import elements_of, newest_value
@@ -41,9 +44,18 @@ class Documenting:
         """The documentation that people wrote of the source and of its fields; not the docs in its schemas."""
 
         def transaction(session: Session) -> SourceDocumentation:
-            row = lookups.source_row(session, namespace, source)
-            fields = {field.path: FieldText(doc=field.doc, owner=field.owner, pii=field.is_pii) for field in row.fields}
-            return SourceDocumentation(doc=row.doc, owner=row.owner, fields=fields)
+            return _view(lookups.source_row(session, namespace, source))
+
+        return self._database.read_session(transaction)
+
+    def of_namespace(self, namespace: str) -> dict[str, SourceDocumentation]:
+        """The same of all sources of a namespace, by source."""
+
+        def transaction(session: Session) -> dict[str, SourceDocumentation]:
+            place = lookups.namespace_row(session, namespace)
+            query = select(SourceRow).where(SourceRow.namespace_id == place.id).order_by(SourceRow.name)
+            rows = session.scalars(query.options(selectinload(SourceRow.fields)))
+            return {row.name: _view(row) for row in rows}
 
         return self._database.read_session(transaction)
 
@@ -101,6 +113,11 @@ class Documenting:
             return row.id
 
         return self._database.write_session(transaction)
+
+
+def _view(row: SourceRow) -> SourceDocumentation:
+    fields = {field.path: FieldText(doc=field.doc, owner=field.owner, pii=field.is_pii) for field in row.fields}
+    return SourceDocumentation(doc=row.doc, owner=row.owner, fields=fields)
 
 
 def apply_registration(session: Session, by: str, source: SourceRow, said: Documentation) -> None:

@@ -152,14 +152,15 @@ def _documents(session: Session, row: SourceRow) -> Iterator[Document]:
 
 def _of_fields(session: Session, row: SourceRow, schema_id: int, said: _Said) -> Iterator[Document]:
     place, known = (row.namespace.name, row.name), {field.path: field for field in row.fields}
-    query = select(ElementRow.path, ElementRow.doc).where(ElementRow.schema_id == schema_id, ElementRow.path != "")
-    for path, doc in session.execute(query.order_by(ElementRow.position)):
+    query = select(ElementRow).where(ElementRow.schema_id == schema_id, ElementRow.path != "")
+    for element in session.scalars(query.order_by(ElementRow.position)):
+        path, doc, types = element.path, element.doc, [element.type, element.source_type]
         field = known.get(path)
         if field is None:
-            yield Document(About.FIELD, *place, path, doc or "", _lines(place))
+            yield Document(About.FIELD, *place, path, doc or "", _lines(place, types))
         else:
             text = _lines([field.doc or doc], said.notes(About.FIELD, field.id))
-            words_besides = (field.owner, _PII_WORDS if field.is_pii else None, *place)
+            words_besides = (field.owner, _PII_WORDS if field.is_pii else None, *place, *types)
             yield Document(About.FIELD, *place, path, text, _lines(words_besides, said.tags(About.FIELD, field.id)))
 
 

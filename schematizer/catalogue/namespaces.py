@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, select
 from sqlalchemy.orm import selectinload
 
-from cdc_common.clients.registry.views import Namespace, Source
+from cdc_common.clients.registry.views import Deprecation, Namespace, Source
 from schematizer.catalogue import lookups
 from schematizer.model.source_tables import NamespaceRow, SourceRow
 
@@ -111,7 +111,14 @@ def source_view(row: SourceRow) -> Source:
         doc=row.doc,
         created_at=row.created_at,
         topics=[topic.name for topic in row.topics],
+        deprecation=_deprecation(row),
     )
+
+
+def _deprecation(row: SourceRow) -> Deprecation | None:
+    if row.deprecation is None or row.deprecated_at is None:
+        return None
+    return Deprecation(reason=row.deprecation, successor=row.successor, since=row.deprecated_at)
 
 
 def _namespaces(session: Session) -> list[Namespace]:

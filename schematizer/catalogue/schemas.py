@@ -41,10 +41,11 @@ class Schemas:
         def transaction(session: Session) -> list[Element]:
             lookups.schema_text(session, schema_id)
             query = select(TopicSchemaRow).where(TopicSchemaRow.schema_id == schema_id).order_by(TopicSchemaRow.id)
-            if topic is not None:
-                query = query.where(TopicSchemaRow.topic_id == lookups.topic_row(session, topic).id)
-            used = session.scalars(query).first()
-            return elements_of(session, schema_id, used)
+            if topic is None:
+                return elements_of(session, schema_id, session.scalars(query).first())
+            row = lookups.topic_row(session, topic)
+            used = session.scalars(query.where(TopicSchemaRow.topic_id == row.id)).first()
+            return elements_of(session, schema_id, used, row.source)
 
         return self._database.read_session(transaction)
 
@@ -74,11 +75,15 @@ def newest_value(session: Session, source: SourceRow) -> TopicSchemaRow | None:
     return session.scalars(query).first()
 
 
-def elements_of(session: Session, schema_id: int, used: TopicSchemaRow | None) -> list[Element]:
+def elements_of(
+    session: Session, schema_id: int, used: TopicSchemaRow | None, source: SourceRow | None = None
+) -> list[Element]:
+    """`source`: whose documentation counts; by default that of the topic that uses the schema."""
     rows = session.scalars(
         select(ElementRow).where(ElementRow.schema_id == schema_id).order_by(ElementRow.position)
     ).all()
-    fields = {} if used is None else {field.path: field for field in used.topic.source.fields}
+    documented = used.topic.source if source is None and used is not None else source
+    fields = {} if documented is None else {field.path: field for field in documented.fields}
     key = set() if used is None else set(primary_key(session, used))
     return [_view(row, fields.get(row.path), is_key=row.path in key) for row in rows]
 

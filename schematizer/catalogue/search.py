@@ -1,15 +1,16 @@
-"""Full-text search over names, docs, owners, notes and tags: SQLite's FTS5, or PostgreSQL's tsvector."""
+"""Full-text search over names, types, docs, owners, notes and tags: SQLite's FTS5, or PostgreSQL's tsvector."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Float, Integer, and_, column, func, literal_column, or_, select, table
+from sqlalchemy import Float, Integer, and_, case, column, func, literal, literal_column, or_, select, table
 
 from cdc_common.clients.registry.kinds import About
 from cdc_common.clients.registry.views import Found
 from schematizer.access import EVERYTHING
-from schematizer.catalogue import indexing, words
+from schematizer.catalogue import indexing, near_words, words
 from schematizer.catalogue.readable import is_readable_namespace, is_readable_target
 from schematizer.errors import invalid
 from schematizer.model.client_tables import DataTargetRow
@@ -26,11 +27,23 @@ if TYPE_CHECKING:
     from schematizer.model.database import Database
 
 _MAX_WORDS = 8
+_MOST_TRIES = 9
+_MOST_DOCUMENTS = 2_000
+_WORDS = (documents.c.name_words, documents.c.text_words)
 _BEFORE = 40
 _SNIPPET = 180
 _COLUMNS = (documents.c.about, documents.c.namespace, documents.c.source, documents.c.name, documents.c.text)
 _WEIGHT: ColumnElement[float] = literal_column("CASE search_documents.about WHEN 'topic' THEN 0.5 ELSE 1.0 END", Float)
 """A source stands before its topics."""
+
+
+class Near(NamedTuple):
+    """Hits of words that are nearly those that were asked for."""
+
+    # The words that it has.
+    words: str
+    # The hits, the best first.
+    found: list[Found]
 
 
 class Search:
@@ -60,6 +73,28 @@ class Search:
             )
             for row in self._database.read_session(transaction)
         ]
+
+    def find_near(self, query: str, limit: int = 20, grants: Grants = EVERYTHING) -> Near | None:
+        """Find what has words that are nearly those of the query; None if nothing has. Only what the grants may read
+        says which words there are.
+        """
+        wanted = words.words(query)[:_MAX_WORDS]
+        choices = [self._near(word, grants) for word in wanted]
+        for chosen in islice(product(*choices), _MOST_TRIES):
+            text = " ".join(chosen)
+            if text != " ".join(wanted) and (found := self.find(text, limit, grants)):
+                return Near(text, found)
+        return None
+
+    def _near(self, word: str, grants: Grants) -> list[str]:
+        """The word itself if something has it, otherwise those that are near."""
+        if self.find(word, 1, grants) or not near_words.edits(word):
+            return [word]
+        has = [place.contains(piece) for piece in near_words.pieces(word) for place in _WORDS]
+        count = sum((case((one, 1), else_=0) for one in has), literal(0))
+        query = select(*_WORDS).where(or_(*has), _is_readable(grants)).order_by(count.desc()).limit(_MOST_DOCUMENTS)
+        rows = self._database.read_session(lambda session: session.execute(query).fetchall())
+        return near_words.nearest(word, (known for row in rows for text in row for known in text.split()))
 
     def build(self) -> None:
         """Makes the documents of a catalogue that has none: one from before full-text search, or from a backup."""

@@ -30,7 +30,9 @@ class NamespaceRow(Base):
 
 
 class SourceRow(Base):
-    """A table, or another writer of one kind of message."""
+    """A table, or another writer of one kind of message. `deprecation`: why it should no longer be read; None if it is
+    not deprecated. `successor`: the name of the source to read instead, as NAMESPACE/SOURCE.
+    """
 
     __tablename__ = "sources"
     __table_args__ = (UniqueConstraint("namespace_id", "name"),)
@@ -41,6 +43,9 @@ class SourceRow(Base):
     owner: Mapped[str | None] = mapped_column(String(NAME_LENGTH), index=True)
     doc: Mapped[str | None] = mapped_column(LongText)
     created_at: Mapped[datetime] = mapped_column(default=now)
+    deprecation: Mapped[str | None] = mapped_column(LongText)
+    deprecated_at: Mapped[datetime | None]
+    successor: Mapped[str | None] = mapped_column(String(512))
 
     namespace: Mapped[NamespaceRow] = relationship(back_populates="sources")
     topics: Mapped[list[TopicRow]] = relationship(back_populates="source", order_by="TopicRow.id")

@@ -15,7 +15,7 @@ from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import reason_of
 from schematizer.model.kept import refusal_of
 from schematizer.watson.links import Links
-from schematizer.watson.pages import changes, clients, searching, sources, topics, writing
+from schematizer.watson.pages import changes, clients, interface, searching, sources, topics, writing
 from schematizer.watson.rendering import STATIC
 from schematizer.watson.site import keep_site, site_of_app
 from schematizer.watson.visitors import visitor_of
@@ -39,6 +39,7 @@ def watson_application(site: Site, count_database_error: Callable[[], None]) -> 
     app.include_router(topics.router)
     app.include_router(changes.router)
     app.include_router(clients.router)
+    app.include_router(interface.router)
     app.include_router(searching.router)
     app.include_router(writing.router)
     app.mount("/static", _KeptFiles(directory=STATIC))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 
 from fastapi import Depends
 from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations
@@ -20,8 +20,6 @@ from schematizer.watson.rendering import Templates
 from schematizer.watson.visitors import visitor_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fastapi import FastAPI
     from starlette.responses import HTMLResponse
 
@@ -84,6 +82,8 @@ class Site:
     forms: Forms
     # Where signing in is mounted; None for nowhere.
     sign_in_path: str | None = None
+    # The description of the REST interface, as OpenAPI has it.
+    describe_api: Callable[[], dict[str, Any]] = dict
     # The templates of pages.
     templates: Templates = field(default_factory=Templates)
 

@@ -106,6 +106,7 @@ class ChosenTopics:
     def _look(self) -> None:
         """Find topics that are new, and those that have changed."""
         chosen = self.find_topics()
+        self._shapes = {topic: shape for topic, shape in self._shapes.items() if self.is_chosen(topic)}
         collisions = self._collisions(chosen)
         self.errors |= {topic: error for topic, error in collisions.items() if topic not in self._shapes}
         names = {*chosen, *self._shapes} - self.errors.keys()

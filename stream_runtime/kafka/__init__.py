@@ -6,7 +6,7 @@ What the driver calls raises CdcError.
 
 from cdc_common.clients.kafka_errors import ProducerExpiredError
 from stream_runtime.kafka.clients import command_errors, driver_errors
-from stream_runtime.kafka.partition_reader import read_offsets, read_partition, read_raw
+from stream_runtime.kafka.partition_reader import read_last, read_offsets, read_partition, read_raw
 from stream_runtime.kafka.positions import GroupPositions
 from stream_runtime.kafka.producer import PRODUCER_DEFAULTS, FencingProducer, ProducerSettings, send_all
 from stream_runtime.kafka.raw_reader import RawReader, ReadBudget
@@ -28,6 +28,7 @@ __all__ = [
     "Topics",
     "command_errors",
     "driver_errors",
+    "read_last",
     "read_offsets",
     "read_partition",
     "read_raw",

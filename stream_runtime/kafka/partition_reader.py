@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cdc_common.settings import KafkaSettings
     from stream_runtime.records import Record, SourcePartition
 
+_LAST_OFFSETS = 16
 _READ_AHEAD_KBYTES = 4096  # for each partition; several are read at the same time
 
 
@@ -35,6 +36,18 @@ def read_offsets(settings: KafkaSettings, partition: SourcePartition, first: int
         offset, value = message.offset(), message.value()
         assert offset is not None
         yield offset, None if value is None else bytes(value)
+
+
+def read_last(settings: KafkaSettings, partition: SourcePartition, bounds: tuple[int, int]) -> bytes | None:
+    """The value of the last committed message; None if there is none. bounds: of the partition. KafkaException."""
+    first, end = bounds
+    start, count = end, _LAST_OFFSETS
+    while start > first:
+        start, count = max(first, end - count), count * 8  # markers of transactions have offsets, too
+        found = [value for _, value in read_offsets(settings, partition, start)]
+        if found:
+            return found[-1]
+    return None
 
 
 def read_raw(settings: KafkaSettings, partition: SourcePartition, first: int, end: int) -> Iterator[Record]:

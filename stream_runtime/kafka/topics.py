@@ -193,10 +193,10 @@ class Topics:
             for name, found in self._each_settings(topics)
         }
 
-    def make_kept_topic(self, topic: str, max_message_bytes: int) -> TopicShape:
-        """Create the topic, of one partition, unless it exists: its shape. It has no time-based retention."""
+    def make_kept_topic(self, topic: str, max_message_bytes: int, partitions: int = 1) -> TopicShape:
+        """Create the topic unless it exists: its shape. It has no time-based retention."""
         config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(max_message_bytes)}
-        return self._make(topic, 1, config)
+        return self._make(topic, partitions, config)
 
     def make_internal_topic(self, topic: str, *, max_message_bytes: int) -> TopicShape:
         """Create the topic, with the settings' number of partitions, unless it exists: its shape. Nothing is deleted

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
@@ -19,9 +20,8 @@ from dev.local_stack.demo import shop
 from dev.local_stack.demo.load import Load
 from dev.local_stack.process.paths import project_root
 from dev.local_stack.process.processes import wait_until
-from dev.local_stack.servers.spark_cluster import SparkCluster, executors
+from dev.local_stack.servers.spark_cluster import SparkCluster, executors, python_workers
 from dev.local_stack.servers.spark_submit import SubmittedJob
-from dev.local_stack.servers.stack import Stack
 from stream_runtime.query.spark_archive import write_archive
 from tests.support.e2e.submitted import (
     WAIT_SECONDS,
@@ -29,6 +29,7 @@ from tests.support.e2e.submitted import (
     as_newer_build,
     check_is_of_archive,
     raw_messages,
+    stack_of_jobs,
     states,
     submitted_job,
 )
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dev.local_stack.clients.cql import CqlClient
+    from dev.local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
@@ -62,8 +64,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    os.environ["CDC_SERVERS"] = str(tmp_path_factory.mktemp("stack") / "servers.json")
-    with Stack(settings={"publisher.heartbeat_seconds": 2}) as running:
+    with stack_of_jobs(tmp_path_factory.mktemp("stack")) as running:
         yield running
 
 
@@ -113,7 +114,7 @@ def test_a_backlog_from_nothing_in_a_local_cluster(stack: Stack, scene: Scene, a
         assert scene.history.count < load.sent / 2
         os.kill(before[0], signal.SIGKILL)
         wait_until(lambda: len(set(executors(job)) - set(before)) == 1, "another executor", WAIT_SECONDS)
-        check_is_of_archive(job, ROCKSDB)
+        check_is_of_archive(partial(python_workers, job), ROCKSDB)
         assert scene.settle() > LEAST_ROWS
         job.check()
     finally:
@@ -152,7 +153,7 @@ def test_executors_and_workers_that_die_lose_and_double_nothing(
         scene.write("early", "first")
         scene.wait_for_changes(500)
         for worker in (first, second):
-            check_is_of_archive(worker, ROCKSDB)
+            check_is_of_archive(partial(python_workers, worker), ROCKSDB)
 
         [executor] = executors(first)
         os.kill(executor, signal.SIGKILL)

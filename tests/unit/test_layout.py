@@ -20,6 +20,7 @@ RUN_OTHER_TESTS = {
     "tests/unit/materializer/fold/test_backlog_mutants.py",  # to see that each finds a seeded defect
     "tests/unit/materializer/fold/test_mutants.py",  # to see that each finds a seeded defect
     "tests/unit/materializer/fold/test_native_fold.py",  # with the native core and the Python code side by side
+    "tests/servers/archive/test_rest_catalog.py",  # with a REST catalog
 }
 
 

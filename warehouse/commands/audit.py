@@ -15,10 +15,12 @@ from stream_runtime.records import SourcePartition
 from stream_runtime.source_batch import SourceBatch
 from warehouse.faults import (
     WAREHOUSE_FAULTS,
+    command_refused,
     state_foreign,
     table_busy,
     tables_differ,
 )
+from warehouse.job.definitions import each_definition
 from warehouse.job.planner import TopicPlanner
 from warehouse.job.run import job_of
 from warehouse.loading.fitting import Fitting
@@ -43,14 +45,18 @@ _SHOWN = 20
 
 def audit_tables(settings: Settings, topics: Sequence[str], *, repairs: bool) -> None:
     """Audit the tables of these topics, or of all; print what differs. CdcError WAREHOUSE_AUDIT if rows differ."""
+    if job_of(settings).role != "load":
+        raise command_refused("audit", settings.warehouse.target.partition(":")[0])
     chosen = list(topics) or TopicPlanner(job_of(settings)).find_topics()
     if not chosen:
         raise WAREHOUSE_FAULTS.setting_missing("topics", "no topic matches it")
     loader = open_loader(settings.warehouse)
     try:
         with RegistryClient(settings.registry) as registry:
-            audits = Audits(settings, registry, loader)
-            count = sum([audits.audit(topic, repairs=repairs) for topic in chosen])
+            count = 0
+            for topic, made in each_definition(settings, chosen).items():
+                audits = Audits(settings, registry, loader.of_form(made.form))
+                count += audits.audit(topic, repairs=repairs)
     finally:
         loader.connection.close()
     if count:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from warehouse.faults import state_foreign, table_busy
-from warehouse.names import table_name
+from warehouse.job.definitions import each_definition
 from warehouse.targets.connection import LoadTakenError
 from warehouse.targets.open import open_loader
-from warehouse.targets.statements import claim_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +26,8 @@ def pause_tables(settings: Settings, topics: Sequence[str], *, paused: bool) -> 
     """Pause the tables of these topics, or resume them. CdcError."""
     loader = open_loader(settings.warehouse)
     try:
-        for topic in topics:
-            table = table_name(topic, settings.warehouse.default_schema, loader.form.suffix)
+        for topic, made in each_definition(settings, topics).items():
+            table = made.table(topic, settings.warehouse.default_schema)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             mark_paused(loader, table, now if paused else "")
             click.echo(f"{table} is {'paused' if paused else 'loaded again'}")
@@ -57,6 +56,5 @@ def _claim(loader: Loader, table: TableName, paused: str) -> bool:
         raise state_foreign(table, "is missing: it was never loaded")
     if bool(state.paused) == bool(paused):
         return True
-    after = state._replace(paused=paused).as_json()
     with loader.connection.transaction(table):
-        return bool(loader.connection.run(claim_state(loader.state_schema), after, *table, state.version))
+        return loader.states.claim(table, state._replace(paused=paused), state.version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -11,9 +11,8 @@ from cdc_common.clients.registry.schematizer import SchematizerClient
 from warehouse.faults import schema_refused
 from warehouse.job.planner import TopicPlanner
 from warehouse.job.run import job_of
-from warehouse.names import table_name
-from warehouse.records import Load, State
-from warehouse.tables.columns import ColumnError, comments, loaded_fields, merge_columns
+from warehouse.records import Load, State, TableName
+from warehouse.tables.columns import ColumnError, PersonalData, comments, loaded_fields, merge_columns
 from warehouse.tables.marks import SchematizerCatalogue
 from warehouse.tables.schemas import Schemas
 from warehouse.targets.loader import table_statements
@@ -26,6 +25,17 @@ if TYPE_CHECKING:
     from warehouse.targets.loader import Loader
 
 
+class Planned(NamedTuple):
+    """A topic that is loaded."""
+
+    # Its name.
+    topic: str
+    # Its table.
+    table: TableName
+    # What is done with personal fields.
+    personal_data: PersonalData
+
+
 def print_plan(settings: Settings) -> None:
     """Print the plan of each topic. CdcError."""
     for line in plan_lines(settings):
@@ -34,9 +44,10 @@ def print_plan(settings: Settings) -> None:
 
 def plan_lines(settings: Settings) -> Iterator[str]:
     """The lines of each topic. CdcError."""
-    topics = TopicPlanner(job_of(settings)).find_topics()
+    planner = TopicPlanner(job_of(settings))
+    topics = planner.find_topics()
     if not topics:
-        yield "no topic matches warehouse.topics"
+        yield "no topic matches warehouse.topics or is of warehouse.deployment"
     loader = open_loader(settings.warehouse)
     try:
         with (
@@ -46,22 +57,23 @@ def plan_lines(settings: Settings) -> Iterator[str]:
             loader.prepare()
             for topic in topics:
                 schemas = Schemas(registry, topic, SchematizerCatalogue(schematizer))
-                yield from _topic_lines(settings, topic, registry.latest(f"{topic}-value"), schemas, loader)
+                made = planner.definition_of(topic)
+                table = made.table(topic, settings.warehouse.default_schema)
+                newest = registry.latest(f"{topic}-value")
+                if newest is None:
+                    yield f"{topic} → {table}: the registry has no schema of its values yet"
+                    continue
+                planned = Planned(topic, table, made.personal_data)
+                yield from _topic_lines(planned, newest[0], schemas, loader.of_form(made.form))
     finally:
         loader.connection.close()
 
 
-def _topic_lines(
-    settings: Settings, topic: str, newest: tuple[int, Any] | None, schemas: Schemas, loader: Loader
-) -> Iterator[str]:
-    table = table_name(topic, settings.warehouse.default_schema, loader.form.suffix)
+def _topic_lines(planned: Planned, schema_id: int, schemas: Schemas, loader: Loader) -> Iterator[str]:
+    topic, table, personal_data = planned
     before = loader.read_state(table)
-    if newest is None:
-        yield f"{topic} → {table}: the registry has no schema of its values yet"
-        return
-    schema_id = newest[0]
     known = () if before is None else before.columns
-    fields = loaded_fields(schemas.find(schema_id), known, settings.warehouse.personal_data, topic)
+    fields = loaded_fields(schemas.find(schema_id), known, personal_data, topic)
     try:
         columns = merge_columns(known, fields, loader.connection.dialect, loader.form)
     except ColumnError as error:

@@ -8,12 +8,12 @@ import click
 
 from cdc_common.errors.codes import CdcError
 from stream_runtime.kafka import Topics
-from warehouse.faults import table_busy, topic_empty
+from warehouse.faults import command_refused, table_busy, topic_empty
+from warehouse.job.definitions import each_definition
 from warehouse.job.open_tables import OpenTables
 from warehouse.job.plan import WarehousePlan, share_of
 from warehouse.job.run import job_of
 from warehouse.loading.report import LoadReport
-from warehouse.names import table_name
 from warehouse.targets.connection import LoadTakenError
 from warehouse.targets.open import open_loader
 from warehouse.targets.reload import beside, drop, swap
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from stream_runtime.kafka.source_reader import Read
     from stream_runtime.records import TopicShape
+    from warehouse.job.definitions import Definition
     from warehouse.records import TableName
     from warehouse.settings import Settings
 
@@ -32,10 +33,13 @@ _TRIES = 20
 
 def reload_tables(settings: Settings, topics: Sequence[str]) -> None:
     """Reload the tables of these topics, one after the other. CdcError."""
+    if job_of(settings).role != "load":
+        raise command_refused("reload", settings.warehouse.target.partition(":")[0])
+    made = each_definition(settings, topics)
     for topic, shape in Topics(settings.kafka).each_shape(list(topics)).items():
         if isinstance(shape, CdcError):
             raise shape
-        reload = Reload(settings, topic, shape)
+        reload = Reload(settings, topic, shape, made[topic])
         try:
             reload.run()
         except LoadTakenError:
@@ -47,14 +51,14 @@ def reload_tables(settings: Settings, topics: Sequence[str]) -> None:
 class Reload:
     """A topic that is loaded into a table beside its own."""
 
-    def __init__(self, settings: Settings, topic: str, shape: TopicShape) -> None:
+    def __init__(self, settings: Settings, topic: str, shape: TopicShape, made: Definition) -> None:
         self._own = settings.warehouse
         self._topics = Topics(settings.kafka)
         self._share = share_of(topic, shape.partitions)
-        self._loader = open_loader(self._own)
-        self.table: TableName = table_name(topic, self._own.default_schema, self._loader.form.suffix)
+        self._loader = open_loader(self._own).of_form(made.form)
+        self.table: TableName = made.table(topic, self._own.default_schema)
         job = job_of(settings)
-        self._plan = WarehousePlan(job, {topic: shape})
+        self._plan = WarehousePlan(job, {topic: shape}, {topic: made})
         self._tables = OpenTables(job, is_beside=True)
         self._loaded: dict[int, int] = {}
 

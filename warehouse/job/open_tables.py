@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cdc_common.clients.registry.confluent import RegistryClient
 from cdc_common.clients.registry.schematizer import SchematizerClient
@@ -12,10 +12,10 @@ from stream_runtime.records import SourcePartition, TopicShape
 from stream_runtime.source_batch import SourceBatch
 from stream_runtime.worker.open_shares import OpenShares
 from warehouse.faults import WAREHOUSE_FAULTS
+from warehouse.job.definitions import Definition
 from warehouse.job.plan import WarehousePlan
 from warehouse.loading.report import LoadReport
 from warehouse.loading.table_task import Source, TableTask, TaskSettings
-from warehouse.names import table_name
 from warehouse.tables.marks import SchematizerCatalogue
 from warehouse.tables.schemas import Schemas
 from warehouse.targets.open import open_loader
@@ -31,13 +31,28 @@ if TYPE_CHECKING:
     from warehouse.job.plan import Job
 
 
+class Loading(Protocol):
+    """The task of a table: TableTask, or SignalTask."""
+
+    @property
+    def offsets(self) -> dict[int, int | None]:
+        """The next offset of each partition that it takes."""
+        ...
+
+    def take(self, partition: int, batch: SourceBatch | None, following: int, /) -> None: ...
+
+    def load_due(self) -> LoadReport | None: ...
+
+
 class OpenTable(NamedTuple):
     """An open table."""
 
     # The shape of its topic.
     shape: TopicShape
+    # How the table is made.
+    definition: Definition
     # Its protocol.
-    task: TableTask
+    task: Loading
     # The partitions of its topic.
     partitions: tuple[SourcePartition, ...]
 
@@ -66,7 +81,8 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
         return self._job.settings.group_id
 
     def is_planned(self, plan: WarehousePlan, share: Share, opened: OpenTable) -> bool:
-        return plan.shapes.get(share.stream) == opened.shape
+        planned = plan.shapes.get(share.stream), plan.definitions.get(share.stream)
+        return planned == (opened.shape, opened.definition)
 
     def open(self, plan: WarehousePlan, share: Share) -> Report:
         """The report has the offsets that the table is at."""
@@ -77,19 +93,31 @@ class OpenTables(OpenShares[WarehousePlan, OpenTable]):
 
     def open_share(self, plan: WarehousePlan, share: Share, reader: SourceReader) -> OpenTable:
         """Read the table's state, and read its topic on from there."""
-        shape, own = plan.shapes[share.stream], self._job.settings
-        table = table_name(share.stream, own.default_schema, self._loader.form.suffix)
-        task = TableTask(
-            Source(beside(table) if self._is_beside else table, share.stream, shape),
-            self._loader,
-            Schemas(self._registry, share.stream, self._catalogue),
-            TaskSettings(
-                own.load_rows, own.load_bytes, own.load_seconds, own.on_value_refused == "null", own.personal_data
-            ),
-        )
+        task = self.open_task(plan, share)
         for partition in share.partitions:
             reader.add(partition, task.offsets[partition.partition])
-        return OpenTable(shape, task, share.partitions)
+        return OpenTable(plan.shapes[share.stream], plan.definitions[share.stream], task, share.partitions)
+
+    def open_task(self, plan: WarehousePlan, share: Share) -> Loading:
+        """Read the table's state."""
+        shape, own = plan.shapes[share.stream], self._job.settings
+        definition = plan.definitions[share.stream]
+        table = definition.table(share.stream, own.default_schema)
+        return TableTask(
+            Source(beside(table) if self._is_beside else table, share.stream, shape),
+            self._loader.of_form(definition.form),
+            self._schemas(share.stream),
+            TaskSettings(
+                own.load_rows,
+                own.load_bytes,
+                own.load_seconds,
+                own.on_value_refused == "null",
+                definition.personal_data,
+            ),
+        )
+
+    def _schemas(self, topic: str) -> Schemas:
+        return Schemas(self._registry, topic, self._catalogue)
 
     def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
         """Other processes may use the warehouse while messages are read, and after what was read is processed."""

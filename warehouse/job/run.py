@@ -10,23 +10,24 @@ from stream_runtime.driver.lag_watch import LagWatch
 from stream_runtime.driver.operations import job_operations
 from stream_runtime.driver.stopped import StoppedShares
 from stream_runtime.driver.stopping import run_in_spark, stop_signals
-from warehouse.faults import WAREHOUSE_FAULTS
+from warehouse.faults import WAREHOUSE_FAULTS, command_refused
 from warehouse.job.plan import Job
 from warehouse.job.planner import TopicPlanner
-from warehouse.job.status import Offsets, UnreadOfWarehouse, WarehouseStatus
+from warehouse.job.status import Offsets, WarehouseStatus, unread_of
+from warehouse.targets.open import open_loader
 
 if TYPE_CHECKING:
     from stream_runtime.query.streaming import StreamingWorkers
     from warehouse.settings import Settings
 
 
-def run_warehouse(settings: Settings) -> None:
-    """Load until SIGTERM or SIGINT. CdcError if the job as a whole cannot continue."""
+def run_warehouse(settings: Settings, *, writes: bool = False) -> None:
+    """Load, or write objects, until SIGTERM or SIGINT. CdcError if the job as a whole cannot continue."""
     stop, own = threading.Event(), settings.warehouse
-    job = job_of(settings)
+    job = job_of(settings, writes=writes)
     stopped = StoppedShares()
     offsets: Offsets = {}
-    lags = LagWatch(lambda _reader: UnreadOfWarehouse(job, offsets), stopped.all)
+    lags = LagWatch(lambda _reader: unread_of(job, offsets), stopped.all)
     status = WarehouseStatus(own.group_id, stopped, lags, offsets)
     with stop_signals(stop), job_operations(own, status) as operations, lags:
         planner = TopicPlanner(job)
@@ -38,6 +39,12 @@ def run_warehouse(settings: Settings) -> None:
         run_in_spark(own, [job], make_driver, stop, operations.beat, WAREHOUSE_FAULTS.words)
 
 
-def job_of(settings: Settings) -> Job:
-    """The settings as the workers get them."""
-    return Job(settings.kafka, settings.registry, settings.warehouse)
+def job_of(settings: Settings, *, writes: bool = False) -> Job:
+    """The settings as the workers get them. writes: whether the job writes objects. CdcError for a target that copies
+    none.
+    """
+    own = settings.warehouse
+    copies = bool(open_loader(own).connection.dialect.objects)
+    if writes and not copies:
+        raise command_refused("write", own.target.partition(":")[0])
+    return Job(settings.kafka, settings.registry, own, "write" if writes else "copy" if copies else "load")

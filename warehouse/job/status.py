@@ -54,6 +54,13 @@ class UnreadOfWarehouse(UnreadTopics):
         return {at: None if offset is None else StoredOffset(offset) for at, offset in found.items()}
 
 
+def unread_of(job: Job, offsets: Offsets) -> UnreadTopics:
+    """How the lag is measured: the writer's positions are in its consumer group."""
+    if job.role == "write":
+        return UnreadTopics(job.kafka, job.settings.group_id, WAREHOUSE_FAULTS)
+    return UnreadOfWarehouse(job, offsets)
+
+
 class WarehouseStatus(StreamStatus):
     """Filled by the driver, read by the threads of the operations port."""
 

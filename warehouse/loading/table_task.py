@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from stream_runtime.fault_points import reach
 from stream_runtime.records import SourcePartition, TopicShape
 from warehouse.fault_points import WarehousePoint
-from warehouse.faults import WAREHOUSE_FAULTS, schema_refused, state_foreign, table_paused
+from warehouse.faults import WAREHOUSE_FAULTS, state_foreign, table_paused
 from warehouse.loading.fitting import Fitting
 from warehouse.loading.report import LoadReport
-from warehouse.loading.rows import RowMaker, SchemaRows, by_schema, newest
-from warehouse.records import Column, Load, State, TableName
-from warehouse.tables.columns import ColumnError, PersonalData, comments, loaded_fields, merge_columns
+from warehouse.loading.rows import RowMaker, SchemaRows, newest
+from warehouse.loading.table_columns import ColumnRules
+from warehouse.loading.tombstones import Tombstones
+from warehouse.records import Load, State, TableName
+from warehouse.tables.columns import PersonalData, loaded_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +96,8 @@ class TableTask:
         self._fitting = Fitting(source.topic, loader.connection.dialect, nulls_refused=settings.nulls_refused)
         self._clock = clock
         self.state = loader.read_state(source.table)
-        self._known_schema = self._check_state()
+        self._rules = ColumnRules(source.topic, settings.personal_data, loader.connection.dialect, loader.form)
+        self._tombstones = Tombstones(source.topic, schemas, self._check_state())
         known = {} if self.state is None else self.state.offsets
         self.offsets: dict[int, int | None] = {number: known.get(number) for number in range(source.shape.partitions)}
         self._taken = _Taken()
@@ -115,7 +118,7 @@ class TableTask:
             taken.bytes += batch.size
             taken.messages += len(batch)
             where = SourcePartition(self._source.topic, partition)
-            taken.rows += self._maker.make(where, batch, deletes_by_tombstone=self._deletes_by_tombstone(where, batch))
+            taken.rows += self._maker.make(where, batch, deletes_by_tombstone=self._tombstones.delete(where, batch))
         self.offsets[partition] = following
         reach(WarehousePoint.BATCH_TAKEN)
 
@@ -133,7 +136,8 @@ class TableTask:
         if not self.is_due() or (before is None and not taken.rows):
             return None
         started = self._clock()
-        columns, schema_id, comments = self._columns()
+        schemas = {made.schema.schema_id: made.schema for made in taken.rows if made.schema is not None}
+        columns, schema_id, comments = self._rules.merge(before, schemas.values())
         versions = [made.rows for made in taken.rows]
         rows, nulled = self._fitting.fit(versions if self.loader.form.keeps_all else newest(versions), columns)
         offsets = {partition: offset for partition, offset in self.offsets.items() if offset is not None}
@@ -171,43 +175,3 @@ class TableTask:
                 self._source.topic, len(state.offsets), self._source.shape.partitions
             )
         return schema
-
-    def _deletes_by_tombstone(self, partition: SourcePartition, batch: SourceBatch) -> bool:
-        """Whether messages without a value delete rows: not where change messages say it. Before any schema is known,
-        there is no row to delete.
-        """
-        for schema_id, _ in by_schema(partition, batch):
-            if schema_id is None:
-                continue
-            schema = self._schemas.find(schema_id)
-            known = self._known_schema
-            if known is not None and (known.is_envelope, known.has_sequence) != (
-                schema.is_envelope,
-                schema.has_sequence,
-            ):
-                raise schema_refused(
-                    self._source.topic, schema_id, "some schemas are change messages, and others are not"
-                )
-            self._known_schema = schema
-        return self._known_schema is not None and not self._known_schema.is_envelope
-
-    def _columns(self) -> tuple[tuple[Column, ...], int, dict[str, str]]:
-        """The columns with those of the schemas that were taken, the oldest schema first, the highest id, and the
-        comments that columns get from schemas that are new.
-        """
-        connection = self.loader.connection
-        columns = () if self.state is None else self.state.columns
-        highest = 0 if self.state is None else self.state.schema_id
-        schemas: dict[int, RowSchema] = {
-            made.schema.schema_id: made.schema for made in self._taken.rows if made.schema is not None
-        }
-        found: dict[str, str] = {}
-        for schema_id in sorted(schemas):
-            fields = loaded_fields(schemas[schema_id], columns, self._settings.personal_data, self._source.topic)
-            try:
-                columns = merge_columns(columns, fields, connection.dialect, self.loader.form)
-            except ColumnError as error:
-                raise schema_refused(self._source.topic, schema_id, str(error)) from error
-            if schema_id > highest:
-                highest, found = schema_id, comments(fields, columns)
-        return columns, highest, found

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from warehouse.tables.types import Dialect
 
 KEY, SEQUENCE, OP = "_key", "_sequence", "_op"
 PARTITION, OFFSET, CHANGED_AT = "_partition", "_offset", "_changed_at"
@@ -19,7 +24,7 @@ class Form(NamedTuple):
     name: str
     # What follows the table's name.
     suffix: str
-    # The columns that the warehouse adds, as SQL defines them.
+    # The columns that the warehouse adds, as PostgreSQL defines them.
     own: tuple[str, ...]
     # The columns of the primary key, in warehouses that have indexes.
     primary_key: tuple[str, ...]
@@ -41,6 +46,12 @@ class Form(NamedTuple):
     @property
     def own_names(self) -> tuple[str, ...]:
         return tuple(definition.partition(" ")[0] for definition in self.own)
+
+    def definitions(self, dialect: Dialect) -> Iterator[str]:
+        """The columns that the warehouse adds, with the types of a kind of warehouse."""
+        for definition in self.own:
+            name, kind, *rest = definition.split(" ")
+            yield " ".join((name, dialect.own_type(kind), *rest))
 
 
 CURRENT = Form("current", "", (_KEY, _SEQUENCE), (KEY,), keeps_all=False, has_tombstones=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cdc_common.clients.registry.errors import RegistryRequestError
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cdc_common.clients.registry.schematizer import SchematizerClient
+    from cdc_common.clients.registry.views import Element
+
+
+_END = re.compile(r"[.\[{]")
 
 
 class Mark(NamedTuple):
@@ -24,15 +29,17 @@ class Mark(NamedTuple):
 class Catalogue(Protocol):
     """The catalogue of a registry."""
 
-    def marks(self, schema_id: int, /) -> Mapping[str, Mark]:
-        """The marks of a row's fields, by name. CdcError of the registry."""
+    def marks(self, schema_id: int, topic: str, /) -> Mapping[str, Mark]:
+        """The marks of a row's fields, by name, as the topic's source has them: topics with other sources may have the
+        same schema. CdcError of the registry.
+        """
         ...
 
 
 class NoCatalogue:
     """Catalogue of a registry that has none."""
 
-    def marks(self, schema_id: int) -> Mapping[str, Mark]:  # noqa: ARG002 - it knows no schema
+    def marks(self, schema_id: int, topic: str) -> Mapping[str, Mark]:  # noqa: ARG002 - it knows no schema
         return {}
 
 
@@ -42,16 +49,26 @@ class SchematizerCatalogue:
     def __init__(self, client: SchematizerClient) -> None:
         self._client = client
 
-    def marks(self, schema_id: int) -> Mapping[str, Mark]:
-        try:
-            elements = self._client.elements(schema_id)
-        except RegistryRequestError as error:
-            if error.lacks_request or error.is_not_found:
-                return {}
-            raise
+    def marks(self, schema_id: int, topic: str) -> Mapping[str, Mark]:
+        elements = self._elements(schema_id, topic) or self._elements(schema_id, None)
         found: dict[str, Mark] = {}
         for element in elements:
-            name, _, inner = element.path.partition(".")
+            name, inner = _outer(element.path)
             known = found.get(name, Mark("", is_personal=False))
             found[name] = Mark(known.doc if inner else element.doc or "", known.is_personal or element.is_pii)
         return found
+
+    def _elements(self, schema_id: int, topic: str | None) -> list[Element]:
+        """Empty if the registry knows no such schema or topic, or has no catalogue."""
+        try:
+            return self._client.elements(schema_id, topic)
+        except RegistryRequestError as error:
+            if error.lacks_request or error.is_not_found:
+                return []
+            raise
+
+
+def _outer(path: str) -> tuple[str, str]:
+    """The row's field that a path is in, and the rest: `items[].name` and `home.street` are in fields."""
+    found = _END.search(path)
+    return (path, "") if found is None else (path[: found.start()], path[found.start() :])

@@ -83,7 +83,7 @@ class Schemas:
                 found = row_schema(schema_id, schema)
             except (NotNativeError, ValueError) as error:
                 raise schema_refused(self._topic, schema_id, getattr(error, "reason", str(error))) from error
-            self._known[schema_id] = _with_marks(found, self._catalogue.marks(schema_id))
+            self._known[schema_id] = _with_marks(found, self._catalogue.marks(schema_id, self._topic))
         return self._known[schema_id]
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from cdc_common.messages.avro.forms import Form
@@ -51,6 +52,26 @@ class Dialect(NamedTuple):
     micros: Limits
     # How a table is stored whose rows are updated in place; empty if they are deleted and inserted instead.
     updated_storage: str = ""
+    # How every table is stored.
+    storage: str = ""
+    # The types of the warehouse's own columns that differ from PostgreSQL's.
+    own_types: Mapping[str, str] = MappingProxyType({})
+    # The time of the transaction.
+    now: str = "now()"
+    # Whether the types of columns can be altered, or columns are replaced.
+    alters_types: bool = True
+    # The form of the objects that it copies; empty if it takes rows from the loader.
+    objects: Literal["", "csv", "parquet"] = ""
+    # How texts of objects become values of a type, `{}` being the text. Others are cast.
+    parsed: Mapping[str, str] = MappingProxyType({})
+    # The size of the largest text in bytes; 0 if there is no limit that matters.
+    text_bytes: int = 0
+    # Whether each table has its state in a table of its own, which is locked to change it.
+    state_per_table: bool = False
+
+    def own_type(self, kind: str) -> str:
+        """A type of PostgreSQL, as the warehouse has it."""
+        return self.own_types.get(kind, kind)
 
 
 _DAY = 86_400_000_000
@@ -107,6 +128,42 @@ DUCKDB = Dialect(
     holds_nul=True,
     days=Limits(-(2**31) + 2, 2**31 - 1),  # the others are infinite
     micros=Limits(-9_223_372_022_400_000_000, 2**63 - 1),
+)
+
+_FOUR_DIGITS = Limits(-719_162, 2_932_897)  # from year 1 to year 9999: the documents promise no others
+_VARCHAR = "VARCHAR(65535)"
+REDSHIFT = Dialect(
+    {
+        **_COMMON,
+        **dict.fromkeys(("null", "string", "enum"), _VARCHAR),
+        "uuid": "VARCHAR(36)",
+        "json": "SUPER",
+        "float": "REAL",
+        "double": "DOUBLE PRECISION",
+        "bytes": "VARBYTE",
+        "fixed": "VARBYTE",
+    },
+    "DECIMAL",
+    38,
+    has_lists=False,
+    stages_decimals_as_text=False,
+    widenings={
+        ("INTEGER", "BIGINT"): "",
+        ("INTEGER", "DOUBLE PRECISION"): "",
+        ("REAL", "DOUBLE PRECISION"): "",
+        (_VARCHAR, "VARBYTE"): "TO_VARBYTE({}, 'utf8')",
+    },
+    holds_nul=False,
+    days=_FOUR_DIGITS,
+    micros=Limits(_FOUR_DIGITS.first * _DAY, _FOUR_DIGITS.end * _DAY),
+    storage=" DISTSTYLE KEY DISTKEY (_key) SORTKEY (_key)",
+    own_types={"UUID": "VARCHAR(36)", "TEXT": _VARCHAR},
+    now="GETDATE()",  # now() is a function of the leader node alone
+    alters_types=False,
+    objects="parquet",
+    parsed={"SUPER": "JSON_PARSE({})", "VARBYTE": "TO_VARBYTE({}, 'hex')"},
+    text_bytes=65_535,
+    state_per_table=True,
 )
 
 

@@ -28,7 +28,7 @@ from warehouse.targets.folds import (
     repair_statements,
 )
 from warehouse.targets.staging import Staged, key_values, own_columns, row_columns, staged_columns
-from warehouse.targets.statements import STAGE, claim_state, create_stage
+from warehouse.targets.statements import STAGE, create_stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,10 +73,8 @@ class TableAudit:
             state = self._loader.read_state(self._table)
             if state is None:
                 raise state_foreign(self._table, "is missing: it was never loaded")
-            if repairs:
-                claim = claim_state(self._loader.state_schema)
-                if not self._connection.run(claim, state.as_json(), *self._table, state.version):
-                    raise LoadTakenError(str(self._table))
+            if repairs and not self._loader.states.claim(self._table, state, state.version):
+                raise LoadTakenError(str(self._table))
             self._audited = self._audited_with(state.columns)
             dialect = self._connection.dialect
             self._connection.run(create_stage(own_columns(self._form), state.columns, dialect))

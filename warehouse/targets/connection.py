@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from stream_runtime.exactly_once.commits import NotOwnerError
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from warehouse.records import TableName
+    from warehouse.records import StoredObject, TableName
     from warehouse.tables.types import Dialect
     from warehouse.targets.staging import Staged
 
@@ -38,6 +38,10 @@ class Connection(Protocol):
         """Run a statement with a `?` for each value, and return its rows."""
         ...
 
+    def change(self, statement: str, *values: object) -> int:
+        """Run a statement that changes rows, with a `?` for each value, and return their number."""
+        ...
+
     def stage(self, table: str, columns: Sequence[Staged], /) -> None:
         """Copy columns of the same length into a table of the staging."""
         ...
@@ -59,3 +63,12 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class CopiesObjects(Protocol):
+    """A connection to a warehouse that copies objects by itself."""
+
+    def copy_objects(self, table: str, objects: Sequence[StoredObject], /) -> None:
+        """Copy all rows of objects into a table of the staging that has their columns, in their order."""
+        ...

@@ -46,6 +46,10 @@ class DuckDbConnection:
         found: list[tuple[Any, ...]] = self._connection().execute(statement, list(values)).fetchall()
         return found
 
+    def change(self, statement: str, *values: object) -> int:
+        [(count,)] = self.run(statement, *values)
+        return int(count)
+
     def stage(self, table: str, columns: Sequence[Staged]) -> None:
         names = ", ".join(quoted(column.name) for column in columns)
         arrays = [_values(column) for column in columns]

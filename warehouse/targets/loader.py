@@ -14,30 +14,27 @@ from typing import TYPE_CHECKING
 from stream_runtime.fault_points import reach
 from warehouse.fault_points import WarehousePoint
 from warehouse.faults import offsets_differ, state_foreign
-from warehouse.records import State
 from warehouse.tables.columns import migration
 from warehouse.tables.forms import CURRENT, Form
 from warehouse.targets.connection import LoadTakenError
+from warehouse.targets.copying import stage_objects
 from warehouse.targets.staging import own_columns, staged_columns
 from warehouse.targets.statements import (
     STAGE,
-    claim_state,
     comment_on,
     create_stage,
-    create_state,
     create_table,
     drop_stage,
-    insert_state,
     merge,
     migrate_table,
     purge_tombstones,
-    select_state,
 )
+from warehouse.targets.states import States
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from warehouse.records import Load, TableName
+    from warehouse.records import Load, State, TableName
     from warehouse.targets.connection import Connection
 
 
@@ -54,25 +51,23 @@ class Loader:
         self.connection = connection
         self.form = form
         self.state_schema = state_schema
+        self.states = States(connection, state_schema)
         self.deleted_days = deleted_days
         self._purged: dict[TableName, float] = {}
 
+    def of_form(self, form: Form) -> Loader:
+        """A loader of tables of a form, on the same connection."""
+        return self if form == self.form else Loader(self.connection, self.state_schema, form, self.deleted_days)
+
     def prepare(self) -> None:
         """Make the table of the positions, if it is not there. CdcError."""
-        for statement in create_state(self.state_schema):
-            self.connection.run(statement)
+        self.states.prepare()
 
     def read_state(self, table: TableName) -> State | None:
         """The state of a table; None if it was never loaded. CdcError."""
-        found = self.connection.run(select_state(self.state_schema), *table)
+        found = self.states.read(table)
         reach(WarehousePoint.STATE_READ)
-        if not found:
-            return None
-        version, text = found[0]
-        try:
-            return State.from_json(version, text)
-        except (ValueError, KeyError, TypeError) as error:
-            raise state_foreign(table, "is of another version of this program") from error
+        return found
 
     def load(self, load: Load) -> None:
         """LoadTakenError if another loader was faster. CdcError."""
@@ -84,30 +79,32 @@ class Loader:
             for statement in table_statements(load, self.form, connection):
                 connection.run(statement)
             reach(WarehousePoint.TABLE_MIGRATED)
-            if load.rows:
+            if load.rows or load.objects:
                 self._merge(load)
         reach(WarehousePoint.LOAD_COMMITTED)
 
     def _claim(self, load: Load) -> None:
-        after = load.after.as_json()
         if load.before is None:
-            found = self.connection.run(insert_state(self.state_schema), *load.table, after)
+            is_mine = self.states.insert(load.table, load.after)
         else:
-            found = self.connection.run(claim_state(self.state_schema), after, *load.table, load.before.version)
-        if not found:
+            is_mine = self.states.claim(load.table, load.after, load.before.version)
+        if not is_mine:
             raise LoadTakenError(str(load.table))
 
     def _merge(self, load: Load) -> None:
         connection, columns, form = self.connection, load.after.columns, self.form
-        connection.run(create_stage(own_columns(form), columns, connection.dialect))
-        for rows in load.rows:
-            connection.stage(STAGE, staged_columns(rows, columns, form, connection.dialect))
+        if load.objects:
+            stage_objects(connection, load.objects, columns, form)
+        else:
+            connection.run(create_stage(own_columns(form), columns, connection.dialect))
+            for rows in load.rows:
+                connection.stage(STAGE, staged_columns(rows, columns, form, connection.dialect))
         reach(WarehousePoint.ROWS_STAGED)
         for statement in merge(load.table, columns, form, connection.dialect):
             connection.run(statement)
         connection.run(drop_stage())
         if self.deleted_days and form.has_tombstones and self._is_purge_due(load.table):
-            connection.run(purge_tombstones(load.table, self.deleted_days))
+            connection.run(purge_tombstones(load.table, self.deleted_days, connection.dialect))
         reach(WarehousePoint.ROWS_MERGED)
 
     def _is_purge_due(self, table: TableName) -> bool:
@@ -135,8 +132,8 @@ def check_offsets(load: Load) -> None:
 def table_statements(load: Load, form: Form, connection: Connection) -> Iterator[str]:
     """What makes the table as the load needs it."""
     if load.before is None:
-        storage = "" if form.keeps_all else connection.dialect.updated_storage
-        yield from create_table(load.table, load.after.columns, form, storage, is_indexed=connection.is_indexed)
+        columns, dialect = load.after.columns, connection.dialect
+        yield from create_table(load.table, columns, form, dialect, is_indexed=connection.is_indexed)
     else:
         steps = migration(load.before.columns, load.after.columns)
         yield from migrate_table(load.table, steps, connection.dialect)

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from warehouse.faults import target_unknown
+from warehouse.faults import WAREHOUSE_FAULTS, target_unknown
+from warehouse.files import open_store
 from warehouse.tables.forms import FORMS, MARKED
 from warehouse.targets.loader import Loader
 
 if TYPE_CHECKING:
+    from stream_runtime.stores.store import Store
     from warehouse.settings import WarehouseSettings
-    from warehouse.tables.forms import Form
     from warehouse.targets.connection import Connection
 
 GROUP = "cassandra_warehouse.targets"
 """The entry points of packages. The name of one is the scheme of its URLs, and it is an OpenTarget."""
 _DUCKDB = "duckdb://"
-_OWN = ("duckdb", "postgresql")
+_OWN = ("duckdb", "postgresql", "redshift")
 
 
 class OpenTarget(Protocol):
@@ -32,12 +33,8 @@ class OpenTarget(Protocol):
 
 def open_loader(settings: WarehouseSettings) -> Loader:
     """A loader of the warehouse. It connects when it is first used."""
-    return Loader(_connection(settings), settings.state_schema, form_of(settings), settings.deleted_days)
-
-
-def form_of(settings: WarehouseSettings) -> Form:
-    """The form of the tables of a job."""
-    return MARKED if settings.deletes == "mark" else FORMS[settings.form]
+    form = MARKED if settings.deletes == "mark" else FORMS[settings.form]
+    return Loader(_connection(settings), settings.state_schema, form, settings.deleted_days)
 
 
 def _connection(settings: WarehouseSettings) -> Connection:
@@ -51,8 +48,19 @@ def _connection(settings: WarehouseSettings) -> Connection:
         from warehouse.targets.postgresql import PostgreSqlConnection  # noqa: PLC0415 - as above
 
         return PostgreSqlConnection(settings.target, password, settings.lock_seconds)
+    if scheme == "redshift":
+        from warehouse.targets.redshift import RedshiftConnection  # noqa: PLC0415 - as above
+
+        return RedshiftConnection(settings.target, password, _objects_of(settings), settings.iam_role)
     points = {point.name: point for point in entry_points(group=GROUP)}
     if scheme not in points:
         raise target_unknown(scheme, sorted({*_OWN, *points}))
     opens: OpenTarget = points[scheme].load()
     return opens(settings.target, password, settings.lock_seconds)
+
+
+def _objects_of(settings: WarehouseSettings) -> Store:
+    """The store of the objects. CdcError."""
+    if not settings.location:
+        raise WAREHOUSE_FAULTS.setting_missing("location", "the warehouse copies objects from there")
+    return open_store(settings.location)

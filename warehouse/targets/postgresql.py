@@ -49,12 +49,11 @@ class PostgreSqlConnection:
         self._open: psycopg.Connection[tuple[Any, ...]] | None = None
 
     def run(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
-        try:
-            found = self._connection().execute(_with_values(statement) if values else statement, values or None)
-            return found.fetchall() if found.description else []
-        except _AWAY as error:
-            self.close()
-            raise warehouse_away(self._shown(), _text(error)) from None
+        found = self._execute(statement, values)
+        return found.fetchall() if found.description else []
+
+    def change(self, statement: str, *values: object) -> int:
+        return self._execute(statement, values).rowcount
 
     def stage(self, table: str, columns: Sequence[Staged]) -> None:
         names = ", ".join(quoted(column.name) for column in columns)
@@ -106,6 +105,13 @@ class PostgreSqlConnection:
             self._open = psycopg.connect(self._url, autocommit=True, application_name="cassandra-warehouse", **password)  # type: ignore[arg-type] # psycopg's keywords
             self._open.execute("SET TIME ZONE 'UTC'")
         return self._open
+
+    def _execute(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[tuple[Any, ...]]:
+        try:
+            return self._connection().execute(_with_values(statement) if values else statement, values or None)
+        except _AWAY as error:
+            self.close()
+            raise warehouse_away(self._shown(), _text(error)) from None
 
     def _shown(self) -> str:
         """The URL without a password."""

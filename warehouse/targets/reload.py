@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warehouse.targets.connection import LoadTakenError
-from warehouse.targets.statements import claim_state, delete_state, drop_tables, insert_state, swap_tables
+from warehouse.targets.statements import drop_tables, swap_tables
 
 if TYPE_CHECKING:
     from warehouse.records import State, TableName
@@ -44,7 +44,7 @@ def drop(loader: Loader, table: TableName) -> None:
     """Drop a table with its state. CdcError. LoadTakenError."""
     with loader.connection.transaction(table):
         state = loader.read_state(table)
-        if state is not None and not loader.connection.run(delete_state(loader.state_schema), *table, state.version):
+        if state is not None and not loader.states.delete(table, state.version):
             raise LoadTakenError(str(table))
         for statement in drop_tables(table):
             loader.connection.run(statement)
@@ -53,10 +53,7 @@ def drop(loader: Loader, table: TableName) -> None:
 def _move_state(loader: Loader, table: TableName, known: State | None, made: State) -> None:
     """Claim both states. LoadTakenError."""
     paused = "" if known is None else known.paused
-    run, schema, after = loader.connection.run, loader.state_schema, made._replace(paused=paused).as_json()
-    if known is None:
-        claimed = run(insert_state(schema), *table, after)
-    else:
-        claimed = run(claim_state(schema), after, *table, known.version)
-    if not claimed or not run(delete_state(schema), *beside(table), made.version):
+    states, after = loader.states, made._replace(paused=paused)
+    is_mine = states.insert(table, after) if known is None else states.claim(table, after, known.version)
+    if not is_mine or not states.delete(beside(table), made.version):
         raise LoadTakenError(str(table))

@@ -9,7 +9,7 @@ import pyarrow as pa
 from warehouse.records import KEY_BYTES
 from warehouse.tables.columns import taken_columns
 from warehouse.tables.forms import CHANGED_AT, KEY, OFFSET, OP, PARTITION, SEQUENCE
-from warehouse.tables.types import staged_type
+from warehouse.tables.types import Limits, staged_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _OWN = ((KEY, "UUID"), (SEQUENCE, "BIGINT"), (OP, "TEXT"))
 _OWN_OF_PLACE = ((PARTITION, "INTEGER"), (OFFSET, "BIGINT"))
 _CHANGED_AT = (CHANGED_AT, "TIMESTAMPTZ")
-_LEAST_US, _MOST_US = -2_440_588 * 86_400_000_000, 2**63 - 2
+_TIMES = Limits(-2_440_588 * 86_400_000_000, 2**63 - 1)
 """The times that both warehouses have. Cassandra takes any number as a time of a write."""
 _UTC_US = pa.timestamp("us", "UTC")
 
@@ -46,7 +46,7 @@ def own_columns(form: Form) -> tuple[tuple[str, str], ...]:
 
 def staged_columns(rows: Rows, columns: Sequence[Column], form: Form, dialect: Dialect) -> list[Staged]:
     """The columns of rows. Those of the table that the rows do not have are null."""
-    own = [Staged(name, kind, _own_values(rows, name)) for name, kind in own_columns(form)]
+    own = [Staged(name, kind, own_values(rows, name)) for name, kind in own_columns(form)]
     return [*own, *row_columns(rows, columns, dialect)]
 
 
@@ -61,7 +61,8 @@ def key_values(rows: Rows) -> pa.Array:
     return pa.array(rows.keys, pa.binary(KEY_BYTES))
 
 
-def _own_values(rows: Rows, name: str) -> pa.Array:
+def own_values(rows: Rows, name: str, times: Limits = _TIMES) -> pa.Array:
+    """The values of one of the warehouse's own columns. times: those that it can have."""
     match name:
         case "_key":
             return key_values(rows)
@@ -73,4 +74,4 @@ def _own_values(rows: Rows, name: str) -> pa.Array:
             return pa.repeat(pa.scalar(rows.partition, pa.int32()), len(rows))
         case "_offset":
             return pa.array(rows.offsets, pa.int64())
-    return pa.array([min(max(at, _LEAST_US), _MOST_US) for at in rows.times_us], pa.int64()).cast(_UTC_US)
+    return pa.array([min(max(at, times.first), times.end - 1) for at in rows.times_us], pa.int64()).cast(_UTC_US)

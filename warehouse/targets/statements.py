@@ -44,61 +44,75 @@ def tombstones(table: TableName) -> TableName:
     return table._replace(table=table.table + _TOMBSTONES)
 
 
-def create_state(schema: str) -> list[str]:
-    """The table of the positions."""
-    return [
-        f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}",
-        (
-            f"CREATE TABLE IF NOT EXISTS {quoted(schema)}.state (table_schema TEXT NOT NULL, table_name TEXT NOT NULL, "
-            "version BIGINT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (table_schema, table_name))"
-        ),
-    ]
+def create_state(schema: str, dialect: Dialect) -> list[str]:
+    """The schema of the states, and their table if there is one for all."""
+    made = f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"
+    return [made] if dialect.state_per_table else [made, create_state_table(f"{quoted(schema)}.state", dialect)]
 
 
-def select_state(schema: str) -> str:
-    return f"SELECT version, state FROM {quoted(schema)}.state WHERE table_schema = ? AND table_name = ?"
+def create_state_table(where: str, dialect: Dialect) -> str:
+    """A table of states. That of a single table has no key: it is locked instead."""
+    text, key = dialect.own_type("TEXT"), "" if dialect.state_per_table else ", PRIMARY KEY (table_schema, table_name)"
+    names = f"table_schema {text} NOT NULL, table_name {text} NOT NULL"
+    return f"CREATE TABLE IF NOT EXISTS {where} ({names}, version BIGINT NOT NULL, state {text} NOT NULL{key})"
 
 
-def insert_state(schema: str) -> str:
+def state_table(schema: str, table: TableName, dialect: Dialect) -> str:
+    """The table that has the state of a table."""
+    return f"{quoted(schema)}.{quoted(str(table)) if dialect.state_per_table else 'state'}"
+
+
+def lock_state(where: str) -> str:
+    return f"LOCK TABLE {where}"
+
+
+def select_state(where: str) -> str:
+    return f"SELECT version, state FROM {where} WHERE table_schema = ? AND table_name = ?"
+
+
+def insert_state(where: str, dialect: Dialect) -> str:
+    known = f"SELECT 1 FROM {where} WHERE table_schema = ? AND table_name = ?"
     return (
-        f"INSERT INTO {quoted(schema)}.state (table_schema, table_name, version, state) VALUES (?, ?, 1, ?) "
-        "ON CONFLICT DO NOTHING RETURNING version"
+        f"INSERT INTO {where} (table_schema, table_name, version, state) SELECT ?, ?, 1, ? WHERE NOT EXISTS ({known})"
+        f"{'' if dialect.state_per_table else ' ON CONFLICT DO NOTHING'}"
     )
 
 
-def claim_state(schema: str) -> str:
+def claim_state(where: str) -> str:
     return (
-        f"UPDATE {quoted(schema)}.state SET version = version + 1, state = ? "
-        "WHERE table_schema = ? AND table_name = ? AND version = ? RETURNING version"
+        f"UPDATE {where} SET version = version + 1, state = ? WHERE table_schema = ? AND table_name = ? AND version = ?"
     )
 
 
-def delete_state(schema: str) -> str:
-    return (
-        f"DELETE FROM {quoted(schema)}.state WHERE table_schema = ? AND table_name = ? AND version = ? "
-        "RETURNING version"
-    )
+def delete_state(where: str) -> str:
+    return f"DELETE FROM {where} WHERE table_schema = ? AND table_name = ? AND version = ?"
 
 
 def create_table(
-    table: TableName, columns: Iterable[Column], form: Form, storage: str, *, is_indexed: bool
+    table: TableName, columns: Iterable[Column], form: Form, dialect: Dialect, *, is_indexed: bool
 ) -> list[str]:
     """The statements that make a table and the one of its tombstones. No column of the row is NOT NULL: the key of a
     Cassandra partition that has only static columns has nulls.
     """
-    own = [f"{quoted(column.name)} {column.type}" for column in columns]
+    own = [*form.definitions(dialect), *(f"{quoted(column.name)} {column.type}" for column in columns)]
     key = [f"PRIMARY KEY ({', '.join(form.primary_key)})"] if is_indexed else []
+    storage = dialect.storage if form.keeps_all else dialect.storage + dialect.updated_storage
     made = [
         f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}",
-        f"CREATE TABLE {full_name(table)} ({', '.join([*form.own, *own, *key])}){storage}",
+        f"CREATE TABLE {full_name(table)} ({', '.join([*own, *key])}){storage}",
     ]
     if form.has_tombstones:
-        gone = f"{KEY} UUID {'PRIMARY KEY' if is_indexed else 'NOT NULL'}, {SEQUENCE} BIGINT NOT NULL"
-        made.append(f"CREATE TABLE {full_name(tombstones(table))} ({gone}, deleted_at TIMESTAMPTZ NOT NULL)")
+        made.append(_create_tombstones(table, dialect, is_indexed=is_indexed))
     if form.keeps_all and form.has_tombstones and is_indexed:
         # Of each key one version is the current one, and loads look for it.
         made.append(f"CREATE UNIQUE INDEX ON {full_name(table)} ({KEY}) WHERE {IS_CURRENT}")
     return made
+
+
+def _create_tombstones(table: TableName, dialect: Dialect, *, is_indexed: bool) -> str:
+    key = f"{KEY} {dialect.own_type('UUID')} {'PRIMARY KEY' if is_indexed else 'NOT NULL'}"
+    own = f"{key}, {SEQUENCE} BIGINT NOT NULL, deleted_at {dialect.own_type('TIMESTAMPTZ')} NOT NULL"
+    return f"CREATE TABLE {full_name(tombstones(table))} ({own}){dialect.storage}"
 
 
 def migrate_table(table: TableName, steps: Migration, dialect: Dialect) -> Iterator[str]:
@@ -107,9 +121,24 @@ def migrate_table(table: TableName, steps: Migration, dialect: Dialect) -> Itera
         yield f"{alter} RENAME COLUMN {quoted(before)} TO {quoted(after)}"
     for column, before in steps.widened:
         wider = dialect.widenings.get((before, column.type), "").format(quoted(column.name))
-        yield f"{alter} ALTER COLUMN {quoted(column.name)} TYPE {column.type}{f' USING {wider}' if wider else ''}"
+        if dialect.alters_types:
+            using = f" USING {wider}" if wider else ""
+            yield f"{alter} ALTER COLUMN {quoted(column.name)} TYPE {column.type}{using}"
+        else:
+            yield from _replace_column(table, column, wider or f"CAST({quoted(column.name)} AS {column.type})")
     for column in steps.added:
         yield f"{alter} ADD COLUMN {quoted(column.name)} {column.type}"
+
+
+def _replace_column(table: TableName, column: Column, wider: str) -> list[str]:
+    """Give a column another type, in a warehouse that cannot alter types. Rights, views and columns of others stay."""
+    alter, made = f"ALTER TABLE {full_name(table)}", quoted("_cdc_wider")
+    return [
+        f"{alter} ADD COLUMN {made} {column.type}",
+        f"UPDATE {full_name(table)} SET {made} = {wider}",
+        f"{alter} DROP COLUMN {quoted(column.name)}",
+        f"{alter} RENAME COLUMN {made} TO {quoted(column.name)}",
+    ]
 
 
 def comment_on(table: TableName, column: str, text: str) -> str:
@@ -121,8 +150,11 @@ def create_stage(
     own: Iterable[tuple[str, str]], columns: Iterable[Column], dialect: Dialect, table: str = STAGE
 ) -> str:
     """own: the names and types of the warehouse's own columns."""
-    staged = [(quoted(column.name), staged_type(column.type, dialect)) for column in columns]
-    return f"CREATE TEMPORARY TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in [*own, *staged])})"
+    staged = [
+        *((name, dialect.own_type(kind)) for name, kind in own),
+        *((quoted(column.name), staged_type(column.type, dialect)) for column in columns),
+    ]
+    return f"CREATE TEMPORARY TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in staged)})"
 
 
 def merge(table: TableName, columns: Sequence[Column], form: Form, dialect: Dialect) -> list[str]:
@@ -130,7 +162,7 @@ def merge(table: TableName, columns: Sequence[Column], form: Form, dialect: Dial
     names = "".join(f", {quoted(column.name)}" for column in columns)
     values = "".join(f", {staged_value(column, dialect)}" for column in columns)
     if form is CURRENT:
-        return _merge_current(table, names, values, _update_older(table, columns, dialect))
+        return _merge_current(table, names, values, _update_older(table, columns, dialect), dialect.now)
     if form is MARKED:
         deleted = f"{DELETED_AT} = {_marked_at()}"
         return _merge_marked(table, names, values, _update_older(table, columns, dialect, deleted))
@@ -153,7 +185,7 @@ def _marked_at() -> str:
     return f"CASE WHEN s.{OP} = 'd' THEN s.{CHANGED_AT} END"
 
 
-def _merge_current(table: TableName, names: str, values: str, update: str) -> list[str]:
+def _merge_current(table: TableName, names: str, values: str, update: str, now: str) -> list[str]:
     """Give the table the staged rows that are newer than what it has. The staging has a key once. update: what makes
     older rows those that are staged; empty to delete and insert them.
 
@@ -161,17 +193,16 @@ def _merge_current(table: TableName, names: str, values: str, update: str) -> li
     """
     name, gone = full_name(table), full_name(tombstones(table))
     in_table, in_gone = _has_key(name), _has_key(gone)
-    older = f"USING {STAGE} AS s WHERE o.{KEY} = s.{KEY} AND o.{SEQUENCE} < s.{SEQUENCE}"
-    replaced = [f"{update} AND s.{OP} <> 'd'", f"DELETE FROM {name} AS o {older} AND s.{OP} = 'd'"]
+    replaced = [f"{update} AND s.{OP} <> 'd'", f"{_delete_older(table)} AND s.{OP} = 'd'"]
     return [
-        *(replaced if update else [f"DELETE FROM {name} AS o {older}"]),
-        f"DELETE FROM {gone} AS o {older}",
+        *(replaced if update else [_delete_older(table)]),
+        _delete_older(tombstones(table)),
         (
             f"INSERT INTO {name} ({KEY}, {SEQUENCE}{names}) SELECT {KEY}, {SEQUENCE}{values} FROM {STAGE} AS s "
             f"WHERE s.{OP} <> 'd' AND NOT {in_table} AND NOT {in_gone}"
         ),
         (
-            f"INSERT INTO {gone} ({KEY}, {SEQUENCE}, deleted_at) SELECT {KEY}, {SEQUENCE}, now() FROM {STAGE} AS s "
+            f"INSERT INTO {gone} ({KEY}, {SEQUENCE}, deleted_at) SELECT {KEY}, {SEQUENCE}, {now} FROM {STAGE} AS s "
             f"WHERE s.{OP} = 'd' AND NOT {in_table} AND NOT {in_gone}"
         ),
     ]
@@ -181,7 +212,7 @@ def _merge_marked(table: TableName, names: str, values: str, update: str) -> lis
     """As _merge_current. A deleted row stays, as it was before, and keeps its sequence itself."""
     name = full_name(table)
     return [
-        update or f"DELETE FROM {name} AS o USING {STAGE} AS s WHERE o.{KEY} = s.{KEY} AND o.{SEQUENCE} < s.{SEQUENCE}",
+        update or _delete_older(table),
         (
             f"INSERT INTO {name} ({KEY}, {SEQUENCE}, {DELETED_AT}{names}) "
             f"SELECT {KEY}, {SEQUENCE}, {_marked_at()}{values} FROM {STAGE} AS s WHERE NOT {_has_key(name)}"
@@ -189,10 +220,19 @@ def _merge_marked(table: TableName, names: str, values: str, update: str) -> lis
     ]
 
 
-def purge_tombstones(table: TableName, days: float) -> str:
+def _delete_older(table: TableName) -> str:
+    """Delete the rows that are older than what is staged. A table of several parts has no alias in Redshift."""
+    own = quoted(table.table)
+    return (
+        f"DELETE FROM {full_name(table)} USING {STAGE} AS s "
+        f"WHERE {own}.{KEY} = s.{KEY} AND {own}.{SEQUENCE} < s.{SEQUENCE}"
+    )
+
+
+def purge_tombstones(table: TableName, days: float, dialect: Dialect) -> str:
     """Forget keys that were deleted so many days ago."""
     age = f"INTERVAL '{days * 86_400:.0f} seconds'"
-    return f"DELETE FROM {full_name(tombstones(table))} WHERE deleted_at < now() - {age}"
+    return f"DELETE FROM {full_name(tombstones(table))} WHERE deleted_at < {dialect.now} - {age}"
 
 
 def swap_tables(table: TableName, other: TableName, form: Form) -> list[str]:
@@ -225,8 +265,8 @@ def _merge_history(table: TableName, names: str, values: str) -> list[str]:
     own = f"{KEY}, {SEQUENCE}, {VALID_FROM}, {VALID_TO}, {IS_CURRENT}"
     later = f"UPDATE {STAGE} AS s SET {CHANGED_AT}"
     return [
-        f"DELETE FROM {STAGE} AS s USING {name} AS o WHERE {current} AND o.{SEQUENCE} >= s.{SEQUENCE}",
-        f"DELETE FROM {STAGE} AS s USING {gone} AS o WHERE {deleted} AND o.{SEQUENCE} >= s.{SEQUENCE}",
+        _delete_known(name, f" AND o.{IS_CURRENT}"),
+        _delete_known(gone),
         f"{later} = o.{VALID_FROM} FROM {name} AS o WHERE {current} AND o.{VALID_FROM} > s.{CHANGED_AT}",
         f"{later} = o.deleted_at FROM {gone} AS o WHERE {deleted} AND o.deleted_at > s.{CHANGED_AT}",
         f"CREATE TEMPORARY TABLE {_VERSIONS} AS {placed} FROM ({begun}) AS s",
@@ -238,13 +278,19 @@ def _merge_history(table: TableName, names: str, values: str) -> list[str]:
             f"INSERT INTO {name} ({own}{names}) SELECT {KEY}, {SEQUENCE}, _begins, _ends, _ends IS NULL{values} "
             f"FROM {_VERSIONS} WHERE {OP} <> 'd'"
         ),
-        f"DELETE FROM {gone} AS o USING {_VERSIONS} AS s WHERE {deleted}",
+        f"DELETE FROM {gone} USING {_VERSIONS} AS s WHERE {quoted(tombstones(table).table)}.{KEY} = s.{KEY}",
         (
             f"INSERT INTO {gone} ({KEY}, {SEQUENCE}, deleted_at) SELECT {KEY}, {SEQUENCE}, _begins FROM {_VERSIONS} "
             f"WHERE _ends IS NULL AND {OP} = 'd'"
         ),
         f"DROP TABLE {_VERSIONS}",
     ]
+
+
+def _delete_known(name: str, which: str = "") -> str:
+    """Take out of the staging what is not newer than what a table has."""
+    same = f"o.{KEY} = {STAGE}.{KEY} AND o.{SEQUENCE} >= {STAGE}.{SEQUENCE}"
+    return f"DELETE FROM {STAGE} USING {name} AS o WHERE {same}{which}"
 
 
 def once() -> str:

@@ -21,22 +21,38 @@ _UNIT_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 def refused_values(values: pa.Array, column: Column, dialect: Dialect) -> tuple[pa.Array, str] | None:
     """Which values a column cannot hold, as an array of booleans, and why; None if it holds all."""
-    found: tuple[pa.Array, str] | None = None
-    if pa.types.is_string(values.type) and not dialect.holds_nul and column.type in ("TEXT", "JSON"):
+    found: tuple[pa.Array | None, str] = None, ""
+    texts = {dialect.plain["string"], dialect.plain["json"]}
+    if pa.types.is_string(values.type) and not dialect.holds_nul and column.type in texts:
         found = pc.match_substring(values, "\0"), "it has the character U+0000"
     limits = _limits(values.type, column, dialect)
     if limits is not None:
         numbers = values.cast(pa.int32() if pa.types.is_date(values.type) else pa.int64()).cast(pa.int64())
         low = pc.less(numbers, limits.first)
         found = pc.or_(low, pc.greater_equal(numbers, limits.end)), "the warehouse has no such date"
-    if column.type == "UUID":
+    if column.type == dialect.plain["uuid"]:
         found = (
             pc.invert(pc.match_substring_regex(values, "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")),
             ("it is no UUID"),
         )
-    if found is None or not pc.any(found[0]).as_py():
-        return None
-    return pc.fill_null(found[0], False), found[1]
+    for refused, reason in (found, _too_long(values, dialect)):
+        if refused is not None and pc.any(refused).as_py():
+            return pc.fill_null(refused, False), reason
+    return None
+
+
+def _too_long(values: pa.Array, dialect: Dialect) -> tuple[pa.Array | None, str]:
+    """Which values are too long, as they are in objects: bytes have two digits each."""
+    kind, most = values.type, dialect.text_bytes
+    if not most:
+        return None, ""
+    if pa.types.is_nested(kind):
+        values = json_column(values)
+    elif pa.types.is_binary(kind):
+        most //= 2
+    elif not pa.types.is_string(kind):
+        return None, ""
+    return pc.greater(pc.binary_length(values), most), f"it has more than {most:,} bytes"
 
 
 def _limits(kind: pa.DataType, column: Column, dialect: Dialect) -> Limits | None:

@@ -53,6 +53,9 @@ _SCHEMA, _TOPIC, _TOPIC_SCHEMAS = TypeAdapter(Schema), TypeAdapter(Topic), TypeA
 _TOPIC_SCHEMA, _ELEMENTS, _FOLLOWED = TypeAdapter(TopicSchema), TypeAdapter(list[Element]), TypeAdapter(FollowedTopics)
 _REGISTRATION, _COMPATIBILITY = TypeAdapter(Registration), TypeAdapter(Compatibility)
 _PRODUCER, _CONSUMER, _TEXTS = TypeAdapter(Producer), TypeAdapter(Consumer), TypeAdapter(list[str])
+_SOURCE = TypeAdapter(Source)
+_MANAGED_OF = TypeAdapter(dict[str, ManagedSince])
+_DOCUMENTATION_OF = TypeAdapter(dict[str, SourceDocumentation])
 _DOCUMENTATION, _UNUSED = TypeAdapter(SourceDocumentation), TypeAdapter(list[Unused])
 _PRODUCERS, _CONSUMERS = TypeAdapter(list[Producer]), TypeAdapter(list[Consumer])
 _LINEAGE, _LEASE, _MANAGED = TypeAdapter(Lineage), TypeAdapter(Lease), TypeAdapter(list[ManagedSince])
@@ -198,8 +201,11 @@ class SchematizerClient:
             self._keep(self._recent, key, found)
         return found
 
-    def elements(self, schema_id: int) -> list[Element]:
-        return self._get(_ELEMENTS, "schemas", str(schema_id), "elements")
+    def elements(self, schema_id: int, topic: str | None = None) -> list[Element]:
+        """The fields of a schema, with the documentation of the topic's source: by default of the first topic that has
+        the schema, which several topics may share.
+        """
+        return self._get(_ELEMENTS, "schemas", str(schema_id), "elements", topic=topic)
 
     def register(  # noqa: PLR0913 - what a description is made of
         self,
@@ -300,6 +306,10 @@ class SchematizerClient:
     def documentation(self, namespace: str, source: str) -> SourceDocumentation:
         return self._get(_DOCUMENTATION, "namespaces", namespace, "sources", source, "documentation")
 
+    def documentation_of(self, namespace: str) -> dict[str, SourceDocumentation]:
+        """The documentation of all sources of a namespace, by source."""
+        return self._get(_DOCUMENTATION_OF, "namespaces", namespace, "documentation")
+
     def source_elements(self, namespace: str, source: str) -> list[Element]:
         """The elements of the source's newest enabled schema."""
         return self._get(_ELEMENTS, "namespaces", namespace, "sources", source, "elements")
@@ -312,6 +322,11 @@ class SchematizerClient:
         """Sets all of a source's documentation. Returns the paths that its newest schema does not have."""
         path = ("namespaces", namespace, "sources", source, "documentation")
         return self._send(_TEXTS, "PUT", path, said.model_dump(mode="json"))
+
+    def deprecate(self, namespace: str, source: str, reason: str, successor: str | None = None) -> Source:
+        """Say why a source should no longer be read, and which one instead, as NAMESPACE/SOURCE."""
+        path = ("namespaces", namespace, "sources", source, "deprecation")
+        return self._send(_SOURCE, "PUT", path, {"reason": reason, "successor": successor})
 
     def lease(self, deployment: str, holder: str, seconds: int, *, token: int | None = None) -> Lease:
         """Take the right to apply the files of a deployment, or renew it with its token. RegistryRequestError with
@@ -327,6 +342,10 @@ class SchematizerClient:
     def managed(self, deployment: str, kind: str | None = None) -> list[ManagedSince]:
         """Return what was made from the files of a deployment: of one kind, or all."""
         return self._get(_MANAGED, "deployments", deployment, "managed", kind=kind)
+
+    def documentation_files(self, namespace: str) -> dict[str, ManagedSince]:
+        """Return the notes about topic files that document sources of a namespace, by source."""
+        return self._get(_MANAGED_OF, "namespaces", namespace, "documentation-files")
 
     def change_managed(
         self, deployment: str, token: int, put: Iterable[Managed], remove: Iterable[tuple[str, str]] = ()

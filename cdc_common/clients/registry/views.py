@@ -38,6 +38,17 @@ class Namespace(View):
     sources: int
 
 
+class Deprecation(View):
+    """Why a source should no longer be read, and what to read instead."""
+
+    # The reason.
+    reason: str
+    # The source to read instead, as NAMESPACE/SOURCE; None if there is none.
+    successor: str | None
+    # When it was deprecated.
+    since: datetime
+
+
 class Source(View):
     """`topics`: names, the oldest first. `owner`: its own, or its namespace's."""
 
@@ -55,6 +66,8 @@ class Source(View):
     created_at: datetime
     # The names of its topics, the oldest first.
     topics: list[str]
+    # Its deprecation; None if it has none.
+    deprecation: Deprecation | None = None
 
 
 class Topic(View):

@@ -14,12 +14,16 @@ from cdc_common.messages.topics import change_topic
 from cdc_common.program.cli import reported_errors
 from dev.local_stack.clients import cql
 from dev.local_stack.demo import shop, shop_docs
+from dev.local_stack.demo.joined_rows import EXAMPLE as JOINED_EXAMPLE
+from dev.local_stack.demo.joined_rows import SOURCE, joined_rows
 from dev.local_stack.demo.loaded_tables import loaded_tables, query_line
 from dev.local_stack.servers.addresses import refuse_second, servers_file
 from dev.local_stack.servers.stack import Stack
 from dev.local_stack.servers.stack_settings import settings_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dev.local_stack.servers.programs import Program
 
 LOOK_SECONDS = 1.0
@@ -30,7 +34,7 @@ EXAMPLE = "INSERT INTO shop.orders (id, customer, status, total) VALUES (1, 'ada
 
 @click.command()
 def main() -> None:
-    """Start a real Cassandra, Kafka, registry, publisher, Spark and archive, and keep them until Ctrl-C."""
+    """Start real servers, and the programs of a whole pipeline on them, and keep them until Ctrl-C."""
     console = Console(soft_wrap=True, highlight=False)
     with reported_errors():
         try:
@@ -46,6 +50,7 @@ def stay(console: Console) -> None:
     with (
         Stack(static_rows="leave_out", archived=ARCHIVED, report=report) as stack,
         loaded_tables(stack.servers, report) as warehouse,
+        joined_rows(stack.servers, report) as joinery,
     ):
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
@@ -60,26 +65,29 @@ def stay(console: Console) -> None:
             "    [dim]# your own client, 30 lines[/]"
         )
         console.print(f"  {query_line(QUERY)}    [dim]# its tables, in DuckDB[/]")
+        console.print(f"  make follow TABLE={shop.KEYSPACE}.{SOURCE}    [dim]# orders joined with their customers[/]")
         console.print(
             f"  .local/venv/bin/cassandra-materializer status --config {settings_file()}"
             "    [dim]# and every other command[/]"
         )
         console.print(f"\nThe tables, their topics and what each field means: {servers.registry}/watson/")
         console.print(f"\nTo begin with: {EXAMPLE};")
+        console.print(f"A customer changes the joined rows of the orders: {JOINED_EXAMPLE};")
         console.print("A table of yours is picked up as it is made: CREATE TABLE ... WITH cdc = true;")
         console.print(f"Tables of {shop.KEYSPACE} are archived. A query of their files follows with the first ones.")
         console.print("Ctrl-C stops everything.")
-        watch(console, stack, warehouse)
+        watch(console, stack, [warehouse, joinery])
 
 
-def watch(console: Console, stack: Stack, warehouse: Program) -> None:
+def watch(console: Console, stack: Stack, programs: Sequence[Program]) -> None:
     """Show how to query each table that is archived. CdcError when one of the programs ends."""
     lake = Path(str(stack.archive.settings["archive.location"]))
     shown: set[Path] = set()
     while True:
         time.sleep(LOOK_SECONDS)
         stack.check()
-        warehouse.check()
+        for program in programs:
+            program.check()
         for table in sorted(archived_tables(lake) - shown):
             console.print(f"\n{table.parent.name}.{table.name} has files. To query them:")
             console.print(query_command(table), markup=False)

@@ -59,3 +59,17 @@ FLINK = JarSet(  # Flink SQL in one process, with the connectors that read chang
 JAVA_CLIENT = JarSet(
     "java-client-4.1.0", ("org.apache.kafka:kafka-clients:4.1.0", "org.apache.avro:avro:1.12.0")
 )  # Confluent's kafka-avro-serializer is not on Maven Central
+YARN = JarSet(  # a resource manager and node managers
+    "yarn-3.4.1",
+    (
+        "org.apache.hadoop:hadoop-client-minicluster:3.4.1",
+        "ch.qos.reload4j:reload4j:1.2.22",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+        "org.bouncycastle:bcprov-jdk18on:1.78.1",
+        "org.bouncycastle:bcpkix-jdk18on:1.78.1",
+        "javax.xml.bind:jaxb-api:2.3.1",
+        "org.glassfish.jaxb:jaxb-runtime:2.3.9",
+        "com.google.inject:guice:4.2.3",
+        "com.google.inject.extensions:guice-servlet:4.2.3",
+    ),
+)

@@ -228,6 +228,27 @@ def warehouse(folder: Path, settings: Mapping[str, Setting], *, report: Callable
     )
 
 
+def joinery(
+    folder: Path, file: Path, settings: Mapping[str, Setting], *, report: Callable[[str], None] = print
+) -> Program:
+    """The Spark job of a joins file, in one worker process."""
+    own: dict[str, Setting] = {
+        "joinery.checkpoint_location": (folder / "checkpoint").as_uri(),
+        "joinery.state_directory": folder / "state",
+        "joinery.operations_port": free_ports(1)[0],
+        "joinery.spark_master": "local[1]",
+        "kafka.change_partitions": 1,
+    }
+    return Program(
+        "joinery",
+        ("-m", "joinery", "run", str(file)),
+        folder=folder,
+        settings={**own, **settings},
+        environment=spark_environment(folder, report),
+        start_seconds=SPARK_START_SECONDS,
+    )
+
+
 def spark_environment(folder: Path, report: Callable[[str], None] = print) -> dict[str, str]:
     """Return what PySpark must find in the environment: Java, this Python, and where scratch files go."""
     return {

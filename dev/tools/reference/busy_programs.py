@@ -17,7 +17,11 @@ from cdc_common.program.operations import Operations
 from cdc_common.settings import KafkaSettings
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
-from joinery.faults import JOIN_FAULTS
+from joinery.definition import Join
+from joinery.job.join_report import JoinReport
+from joinery.job.status import JoineryStatus
+from joinery.joining.records import Sizes
+from joinery.records import join_share, route_share
 from materializer.job.status import JobStatus
 from materializer.processing.fold_report import FoldReport
 from publisher.monitoring.status import Status, metrics
@@ -28,7 +32,6 @@ from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
 from stream_runtime.driver.lag_watch import Lag, LagWatch
 from stream_runtime.driver.stopped import Failure, StoppedShares
-from stream_runtime.driver.stream_status import StreamStatus
 from stream_runtime.exactly_once.report import Report, StateReport
 from stream_runtime.query.progress import Progress
 from stream_runtime.records import Share, SourcePartition
@@ -107,14 +110,21 @@ def _busy_transformers() -> TransformStatus:
     return status
 
 
-def _busy_joins() -> StreamStatus:
-    """Return the status of joins, as _busy_job does for a job."""
-    share, stopped = Share.of(SourcePartition("cassandra-joinery.orders.internal", 0)), StoppedShares()
+def _busy_joins() -> JoineryStatus:
+    """Return the status of a join, as _busy_job does for a job."""
+    share = join_share("orders", SourcePartition("cassandra-joinery.orders.internal", 0))
+    stopped = StoppedShares()
     stopped.stop(share, Failure(CdcError(Code.JOIN_MESSAGE, "It changes too many rows.", "Raise most_rows.")))
     lags = LagWatch(_no_kafka, stopped.all)
     lags.latest, lags.measured_at = {share: Lag(1, 9, is_lost=True)}, 0.0
-    status = StreamStatus("group", JOIN_FAULTS.words, stopped, lags)
-    status.count_batch([TaskResult(share, Report(0, 9, 9, 9, 1, 0.1), None)], None)
+    on, target = ["o.user_id = u.id"], {"namespace": "shop", "source": "orders_of_users"}
+    given = {name: {"namespace": "shop", "source": source} for name, source in (("o", "orders"), ("u", "users"))}
+    join = Join.model_validate({"name": "orders", "input": given, "on": on, "target": target})
+    status = JoineryStatus("group", [join], stopped, lags)
+    own = JoinReport((7, 2), Sizes((7, 2), (3, 1), 3), is_loading=False)
+    route = route_share("orders", SourcePartition("cdc.shop.orders", 0))
+    joined = TaskResult(share, Report(0, 9, 9, 9, 1, 0.1, own=own), None)
+    status.count_batch([joined, TaskResult(route, Report(0, 9, 9, 9, 1, 0.1), None)], None)
     return status
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from archive.fault_points import ArchivePoint
 from dev.verify.chaos.faults import StackFault
 from dev.verify.chaos.matrix import Action
+from joinery.fault_points import JoinRebuildPoint
 from materializer.fault_points import RebuildPoint, ReshardPoint
 from stream_runtime.fault_points import FaultPoint, StatelessPoint
-from warehouse.fault_points import WarehousePoint
+from warehouse.fault_points import WarehousePoint, WriterPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,6 +64,15 @@ def table() -> str:
         "",
         "Until a run completes, the topic's raw partitions stay stopped in the job (`CDC-051`).",
         "",
+        "`cassandra-joinery rebuild` fails at each of these points and is run again",
+        "(`tests/servers/joinery/test_rebuild.py`):",
+        "",
+        "| the command dies at | what holds, and what the next run does |",
+        "| --- | --- |",
+        *_rows(JoinRebuildPoint),
+        "",
+        "Until a run completes, the join's partitions stay stopped in the job (`CDC-051`).",
+        "",
         "A worker of `cassandra-transformer` dies at each of these points, in each of the ways above",
         "(`dev/verify/chaos/transform_matrix.py`):",
         "",
@@ -83,6 +93,14 @@ def table() -> str:
         "| the worker dies at | what holds, and what the next task does |",
         "| --- | --- |",
         *_rows(WarehousePoint),
+        "",
+        "A writer of `cassandra-warehouse` fails at each of these points, and its successor finishes its batch",
+        "(`tests/unit/warehouse/writing/test_batch_task.py`; on a broker, killed:",
+        "`tests/servers/warehouse/test_objects_kill.py`):",
+        "",
+        "| the worker dies at | what holds, and what the next task does |",
+        "| --- | --- |",
+        *_rows(WriterPoint),
     ]
     return "\n".join(lines) + "\n"
 

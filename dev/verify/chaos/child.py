@@ -37,6 +37,7 @@ _servers.set_forkserver_preload(
         "tests.support.materializer.protocol_run",
         "tests.support.stream_runtime.share_run",
         "tests.support.transformer.transform_run",
+        "tests.support.warehouse.object_run",
         "tests.support.warehouse.warehouse_run",
     ]
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dev.verify.containers.engine import Engine
 
-PYTHON = "python:3.11-slim"
+PYTHON = "python:3.11-slim-bookworm"
 CASSANDRA = f"cassandra:{VERSIONS['5.0'].release}"
 KAFKA_IMAGE = f"apache/kafka:{KAFKA.name.partition('-')[2]}"
 SPARK = f"apache/spark:{version('pyspark')}"
@@ -44,7 +44,7 @@ Report = Callable[[str], None]
 
 
 def ensure_python(engine: Engine, report: Report = print) -> None:
-    """Have python:3.11-slim on the engine. CdcError STACK_MISSING."""
+    """Have python:3.11-slim-bookworm on the engine. CdcError STACK_MISSING."""
     if engine.has_image(PYTHON):
         return
     report(f"{PYTHON} cannot be pulled: making a stand-in of Debian's packages")
@@ -86,6 +86,9 @@ def ensure_spark(engine: Engine, report: Report = print) -> None:
 def _bootstrap(archive: Path) -> None:
     hooks = [
         '--customize-hook=ln -s python3 "$1/usr/bin/python"',
+        # Debian's Python.h names a file of the processor, which a compiler for another one lacks. The file suits both.
+        '--customize-hook=cd "$1/usr/include/python3.11" && ln -s ../*-linux-gnu x86_64-linux-gnu',
+        '--customize-hook=cd "$1/usr/include/python3.11" && ln -s ../*-linux-gnu aarch64-linux-gnu',
         f'--customize-hook=cp {_CERTIFICATES} "$1{_CERTIFICATES}"',
     ]
     command = ["mmdebstrap", "--variant=minbase", f"--include={_PACKAGES}", *hooks, "bookworm", str(archive)]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 TARGETS = ("publisher", "filler", "schematizer", "materializer", "transformer", "archive", "warehouse", "joinery")
 """The programs. `spark` is one more, of the jobs on Kubernetes."""
+WITHOUT_JAVA = ("publisher", "filler", "schematizer")
+LABELS = ("title", "version", "licenses", "base.name")
+JAVA = "pkg:deb/debian/openjdk-17-jre-headless"  # which is not installed: the images have a part of it
 USER = "999:999"  # of Cassandra's own images, who owns cdc_raw
 BILL = "/usr/share/sbom.cdx.json"
 DOCKERFILE = "deploy/images/Dockerfile"
@@ -45,13 +48,11 @@ def faults(engine: Engine, target: str) -> list[str]:
         found.append(f"its user is {user or 'root'}")
     if not health and target in TARGETS:  # Kubernetes has probes of its own
         found.append("it has no HEALTHCHECK")
-    found += [
-        f"it has no label {name}" for name in ("version", "licenses") if f"opencontainers.image.{name}" not in labels
-    ]
-    return [*found, *_faults_of_the_bill(engine, image_of(target))]
+    found += [f"it has no label {name}" for name in LABELS if f"opencontainers.image.{name}" not in labels]
+    return [*found, *_faults_of_the_bill(engine, image_of(target), has_java=target not in WITHOUT_JAVA)]
 
 
-def _faults_of_the_bill(engine: Engine, image: str) -> list[str]:
+def _faults_of_the_bill(engine: Engine, image: str, *, has_java: bool) -> list[str]:
     """Return what is wrong with the image's bill of materials, which has each of its packages."""
     run = ("run", "--rm", "--network", "none", "--entrypoint")
     text = engine.docker(*run, "cat", image, BILL)
@@ -63,5 +64,6 @@ def _faults_of_the_bill(engine: Engine, image: str) -> list[str]:
     listed = json.loads(engine.docker(*run, "python", image, "-m", "pip", "list", "--format", "json"))
     expected = {f"pkg:deb/debian/{name.replace('+', '%2B')}" for name in packages}
     expected |= {f"pkg:pypi/{canonicalize_name(package['name'])}" for package in listed}
+    expected |= {JAVA} if has_java else set()
     missing = sorted(expected - purls)
     return [f"its bill of materials lacks {len(missing)} packages, such as {missing[0]}"] if missing else []

@@ -21,7 +21,10 @@ from dev.verify.containers.engine import Engine
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TESTS = ("tests/servers/publisher/test_messages.py", "tests/servers/publisher/test_quarantine.py")
+TESTS = (
+    *("tests/servers/publisher/test_messages.py", "tests/servers/publisher/test_quarantine.py"),
+    "tests/servers/transformer/test_transformers.py",
+)
 
 
 def run_tests(engine: Engine, tests: Sequence[str]) -> int:

@@ -25,9 +25,12 @@ from dev.verify.containers.engine import Engine
 from dev.verify.containers.shop import CHANGES, wait_for_change
 from dev.verify.hosts.guide_page import items_of
 from dev.verify.hosts.host import SHOWN, Host, build_host
-from dev.verify.hosts.reader import Reader
+from dev.verify.hosts.job_pages import JobPages
+from dev.verify.hosts.reader import CHECKOUT, USERS, Reader
+from dev.verify.hosts.registry_pages import RegistryPages
 from dev.verify.hosts.servers import Servers
-from dev.verify.hosts.texts import NOT_RUN, REPLACED, STATUSES, USERS_OF_KAFKA
+from dev.verify.hosts.texts import NOT_RUN, PAGES, REPLACED, STATUSES, USERS_OF_KAFKA
+from tests.support.e2e.one_change import wait_for_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +39,10 @@ if TYPE_CHECKING:
 
 NODE, SOURCE = "10.0.0.11", "10.0.0.10"  # the first is install.md's
 SUBNET = "10.0.0.0/24"
-PAGES = ("install.md", "secure.md", "monitor.md", "snapshot-and-audit.md", "recover.md", "upgrade.md")
-WITHOUT_CORE = ("CDC_BUILD_CORE=0",)  # compiling it takes minutes, and the images prove it
+WITHOUT_CORE = ("CDC_BUILD_CORE=0",)  # compiling it takes minutes
 LATER = "after the filler's first start"
 CHANGE, BEFORE, AFTER = "with rights of its own", "from before CDC", "after the topic was deleted"
+RESHARDED, RESENT = "with more partitions", "in another form"
 WAIT_SECONDS = 300.0
 
 
@@ -54,8 +57,12 @@ class Walk:
             "# /etc/cdc.toml*": lambda item: self._node.write("/etc/cdc.toml", self.reader.own(item.text)),
             "CDC_CASSANDRA__USERNAME=cdc_publisher*": lambda item: servers.write_logins(item.text),
             "# admin.properties*": lambda item: servers.write_admin(item.text),
+            "install.md: pip wheel*": self._make_wheel,
             "nodetool drain": lambda _: servers.restart_cassandra(),
             "nodetool rebuild --keyspace KEYSPACE --tokens*": self._rebuild_a_part,
+            "size.md: kafka-topics.sh*": self._add_partitions,
+            "consumers.md: kafka-topics.sh*": self._delete_topic,
+            "curl -X DELETE 'http://registry:8081/subjects/cdc.shop.orders-value?*": self._delete_last_subject,
         }
         for name, command in {
             "schematizer": "serve",
@@ -65,6 +72,8 @@ class Walk:
         }.items():
             otherwise[f"cassandra-{name} {command}"] = self._start
         self.reader = Reader(self._node, {"…'": f"{servers.password}'", **REPLACED}, NOT_RUN, otherwise, STATUSES)
+        self._jobs = JobPages(servers, self.reader)
+        self._registry = RegistryPages(servers, self.reader)
 
     def install(self) -> None:
         """From a node without CDC to a change that comes out."""
@@ -96,6 +105,25 @@ class Walk:
         self.reader.read("recover.md")
         wait_for_change(self._node, CHANGES, AFTER)
         self.reader.read("upgrade.md")
+        self.reader.read("back-up.md")
+
+    def read_the_rest(self) -> None:
+        """Read the other pages: of sizes, files, consumers, the registry and the jobs beside the materializer."""
+        self.reader.read("size.md")
+        self._servers.insert(4, RESHARDED)
+        wait_for_change(self._node, CHANGES, RESHARDED)
+        for page in ("fix-errors.md", "inspect-commit-logs.md", "inspect-sstables.md", "spark.md", "testcontainers.md"):
+            self.reader.read(page)
+        self._jobs.read()
+        self._registry.read()
+        self._jobs.read_transformers()
+        for page in PAGES:
+            if page.startswith("consumers/"):
+                self.reader.read(page)
+        self._servers.insert(5, RESENT)
+        wait_for_change(self._node, CHANGES, RESENT)
+        self.reader.read("consumers.md")
+        wait_for_text(CHANGES, {"bootstrap.servers": self._node.bootstrap_servers}, RESENT, group="after-resend")
 
     def remove(self) -> None:
         """The last section of install.md: its statements are for when the programs are stopped."""
@@ -106,6 +134,11 @@ class Walk:
         """The file that secure.md's commands name stands below the first of them, which links there."""
         [properties] = [item for item in items_of("secure.md") if item.kind == "properties"]
         self._servers.write_admin(properties.text)
+
+    def _make_wheel(self, item: Item) -> None:
+        """Make it without the native core, and take the one with it that the images are made of."""
+        self.reader.run(item.text)
+        self._node.run("rm dist/*.whl && cp /wheels/*.whl dist", folder=CHECKOUT)
 
     def _start(self, item: Item) -> None:
         """Start it as its unit, whose ExecStart is the same command."""
@@ -119,6 +152,24 @@ class Walk:
         [forget] = [one for one in items_of(item.page) if "system.available_ranges_v2" in one.text]
         self._node.run(forget.text)
         self._node.run(self.reader.own(item.text))
+
+    def _add_partitions(self, item: Item) -> None:
+        """Do it, and wait as the page says: the table stops, and all publishers see it."""
+        self._node.run(item.text, folder=CHECKOUT)
+        self._wait_for_status("CDC-054")
+
+    def _delete_topic(self, item: Item) -> None:
+        """The page says before it: "Stop the job"."""
+        self._node.run("systemctl stop cassandra-materializer")
+        self._node.run(item.text, folder=CHECKOUT)
+
+    def _delete_last_subject(self, item: Item) -> None:
+        """The page says after it: "start the job. It creates the topic again"."""
+        self._node.run(item.text)
+        self._node.run("journalctl --rotate && journalctl --vacuum-time=1s")
+        unit = "cassandra-materializer"
+        self._node.start_unit(unit, lambda: READY_LINE in self._node.journal(unit))
+        self._wait_for_status("CDC-093")
 
     def _wait_for_status(self, text: str) -> None:
         command = self.reader.as_user("cassandra-materializer status")
@@ -152,11 +203,12 @@ def main() -> None:
         try:
             walk.install()
             walk.operate()
+            walk.read_the_rest()
             walk.remove()
         finally:
             _report(walk.reader)
             if walk.reader.wrong or sys.exc_info()[0] is not None:
-                for name in ("publisher", "filler", "schematizer", "materializer"):
+                for name in USERS:
                     click.echo(f"--- {name}\n{node.journal(f'cassandra-{name}')[-SHOWN:]}", err=True)
         unread = walk.reader.unread()
         for line in unread:

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cdc_common.errors.codes import CdcError
-from dev.verify.hosts.guide_page import Item, items_of
+from cdc_common.errors.codes import CdcError, Code
+from dev.verify.hosts.guide_page import FILES, Item, items_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dev.verify.hosts.host import Host
 
-USERS = {"publisher": "cassandra", "filler": "cassandra", "materializer": "spark", "schematizer": "root"}
+JOBS = ("materializer", "transformer", "archive", "warehouse", "joinery")
+USERS = {"publisher": "cassandra", "filler": "cassandra", "schematizer": "root"} | dict.fromkeys(JOBS, "spark")
+PROGRAMS = "/opt/cassandra-cdc/bin"
 CHECKOUT = "/srv/checkout"
 COMMAND_SECONDS = 1800.0
+KAFKAS_OWN = re.compile(r"^%\d\|.*", re.MULTILINE)  # such as `%6|1795752344.875|BGQUEUE|…`
 T = TypeVar("T")
 
 
@@ -42,6 +45,7 @@ class Reader:
         self._not_run = not_run
         self._done_otherwise = done_otherwise
         self._statuses = statuses
+        self._folder = CHECKOUT
         self._left: dict[str, list[Item]] = {}
         self._ran: set[tuple[str, str]] = set()
         self._used: set[str] = set()
@@ -49,19 +53,25 @@ class Reader:
         self.reasons: dict[str, list[str]] = {}
         self.wrong: list[str] = []
 
-    def read(self, page: str, *sections: str, only_blocks: bool = False) -> None:
+    def read(self, page: str, *sections: str, only_blocks: bool = False, only_files: bool = False) -> None:
         """Do what these sections of the page show, in its order; by default all that is left. What the page marks for
-        later stays for `read_later`. only_blocks: what stands within lines stays, too.
+        later stays for `read_later`. only_blocks: what stands within lines stays, too. only_files: all but files do.
         """
         items = self._left.setdefault(page, items_of(page))
         due = [
             item
             for item in items
-            if not (item.later or (only_blocks and item.is_inline)) and (not sections or item.heading in sections)
+            if not (item.later or (only_blocks and item.is_inline) or (only_files and item.kind not in FILES))
+            and (not sections or item.heading in sections)
         ]
         self._left[page] = [item for item in items if item not in due]
+        self._folder = CHECKOUT
         for item in due:
             self._do(item)
+
+    def first_heading(self, page: str) -> str:
+        """The page's own heading, below which its first commands are."""
+        return self._left.setdefault(page, items_of(page))[0].heading
 
     def read_later(self, page: str, when: str) -> None:
         """Do what the page marks for this moment."""
@@ -69,6 +79,10 @@ class Reader:
         self._left[page] = [item for item in self._left[page] if item not in due]
         for item in due:
             self._do(item)
+
+    def do_otherwise(self, texts: Mapping[str, Callable[[Item], None]]) -> None:
+        """Let functions do more texts."""
+        self._done_otherwise = {**self._done_otherwise, **texts}
 
     def unread(self) -> list[str]:
         """Return what of the pages has not been done, and reasons that nothing needs."""
@@ -94,10 +108,10 @@ class Reader:
                 other(item)
             elif item.kind == "statement":
                 self._host.run(f"cqlsh -e {quoted(self.own(item.text))}")
+            elif item.text.startswith("cd "):
+                self._folder = f"{self._folder}/{item.text.removeprefix('cd ')}"
             else:
-                statuses = self._statuses.get(item.text, (0,))
-                command = self.as_user(self.own(item.text))
-                self._host.run(command, folder=CHECKOUT, seconds=COMMAND_SECONDS, statuses=statuses)
+                self.run(self.own(item.text), self._statuses.get(item.text, (0,)))
         except CdcError as error:
             self.wrong.append(f"{item.where}: {item.text}\n{error}")
             click.secho(self.wrong[-1], fg="red", err=True)
@@ -108,20 +122,42 @@ class Reader:
             text = text.replace(placeholder, value)
         return text
 
+    def run(self, command: str, statuses: Sequence[int] = (0,)) -> str:
+        """Return what the command prints in the folder where the reader is. CdcError SERVER_FAILED if it fails, or if
+        one of our programs lets Kafka's client print a line of its own.
+        """
+        own = self.as_user(command)
+        line = command if own == command else f"{own} 2>&1"
+        output = self._host.run(line, folder=self._folder, seconds=COMMAND_SECONDS, statuses=statuses)
+        if own != command and (found := KAFKAS_OWN.search(output)):
+            raise CdcError(Code.SERVER_FAILED, f"{command} printed {found[0]}", "Let the client log.")
+        return output
+
     def as_user(self, text: str) -> str:
         """The command, for one of our programs as install.md says: as its user, with its logins."""
-        program = re.match(r"cassandra-(\w+) ", text)
-        if program is None or program[1] not in USERS:
+        program = re.match(r"cassandra-(\w+) (\w+)", text)
+        if program is None:
             return text
-        name = program[1]
-        return f"sudo -u {USERS[name]} env $(cat /etc/cdc/{name}.env) /opt/cassandra-cdc/bin/{text}"
+        name, command = program[1], program[2]
+        if name not in USERS or command == "pack":  # they need no settings
+            return f"{PROGRAMS}/{text}"
+        login = command if command == "topics" else name  # topic-files.md has a user of its own
+        return f"sudo -u {USERS[name]} env $(cat /etc/cdc/{login}.env) {PROGRAMS}/{text}"
 
     def _known(self, item: Item, table: Mapping[str, T]) -> T | None:
         for beginning, found in table.items():
-            if item.text == beginning or (beginning.endswith("*") and item.text.startswith(beginning[:-1])):
+            if matches(beginning, item):
                 self._used.add(beginning)
                 return found
         return None
+
+
+def matches(beginning: str, item: Item) -> bool:
+    """Whether the item is meant: by its text, or by what is before a `*`; after `PAGE: `, on that page alone."""
+    texts = (item.text, f"{item.page}: {item.text}")
+    if beginning.endswith("*"):
+        return any(text.startswith(beginning[:-1]) for text in texts)
+    return beginning in texts
 
 
 def quoted(text: str) -> str:

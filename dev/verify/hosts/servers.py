@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dev.local_stack.process.paths import project_root
 from dev.local_stack.process.processes import wait_until
-from dev.verify.hosts.reader import CHECKOUT
+from dev.verify.hosts.reader import CHECKOUT, JOBS, USERS
 from tests.support.e2e.certificates import Authority
 
 if TYPE_CHECKING:
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 JOIN_SECONDS = 300.0
 UNITS = "/etc/systemd/system"
 OTHER_EXTRAS = "materializer,schematizer"
+JOIN_KEY = 7
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 KEYSPACE = """
 CREATE KEYSPACE shop WITH replication = {'class': 'NetworkTopologyStrategy', 'main': 1, 'cdc': 1};
 CREATE TABLE shop.orders (id int PRIMARY KEY, note text);
 CREATE TABLE shop.waiting (id int PRIMARY KEY, note text) WITH cdc = true;
+"""
+COLUMNS = """
+ALTER TABLE shop.orders ADD (user_id int, total double, status int, flags int, customer text);
+CREATE TABLE shop.users (id int PRIMARY KEY, name text) WITH cdc = true;
 """
 AUTH = """
 ALTER KEYSPACE system_auth WITH replication = {'class': 'NetworkTopologyStrategy', 'main': 1, 'cdc': 1};
@@ -101,6 +106,15 @@ class Servers:
         """Write a row of shop.orders."""
         self.cqlsh(f"INSERT INTO shop.orders (id, note) VALUES ({number}, '{note}');")
 
+    def insert_order_of(self, user: str) -> None:
+        """Make what the jobs' pages have: shop.users with a user, and an order of that one with all its columns."""
+        self.cqlsh(COLUMNS)
+        self.cqlsh(
+            f"INSERT INTO shop.users (id, name) VALUES ({JOIN_KEY}, '{user}');\n"
+            "INSERT INTO shop.orders (id, note, user_id, total, status, flags, customer)"
+            f" VALUES (70, 'an order of {user}', {JOIN_KEY}, 9.5, 1, 1, '{user}');"
+        )
+
     def cqlsh(self, statements: str) -> None:
         """Run statements on the CDC node as its superuser."""
         self.node.run(f"cqlsh <<'END'\n{statements}\nEND")
@@ -127,13 +141,14 @@ class Servers:
         snapshots = "CDC_PUBLISHER__NODETOOL=/opt/cassandra/bin/nodetool\n"  # snapshot-and-audit.md says so
         folders = "CASSANDRA_HOME=/opt/cassandra\nCASSANDRA_CONF=/etc/cassandra\n"
         self._write_login("publisher", "cassandra", text + snapshots + folders)
-        for name, user in (("filler", "cassandra"), ("materializer", "spark")):
+        for name in ("filler", *JOBS):
             own = text.replace("cdc_publisher", f"cdc_{name}").replace("publisher", name)
-            self._write_login(name, user, own)
+            self._write_login(name, USERS[name], own)
         lines = [line for line in text.splitlines() if "KAFKA" in line and "PASSWORD" not in line]
-        own = "\n".join(lines).replace("publisher", "schematizer")
-        self.node.write("/etc/cdc/schematizer.env", f"{own}\nCDC_KAFKA__SASL_PASSWORD={self.password}\n")
-        self.node.run("chmod 600 /etc/cdc/schematizer.env")
+        for name, user in {"schematizer": "cdc-schematizer", "topics": "topics"}.items():
+            own = "\n".join(lines).replace("cdc-publisher", user)
+            self.node.write(f"/etc/cdc/{name}.env", f"{own}\nCDC_KAFKA__SASL_PASSWORD={self.password}\n")
+            self.node.run(f"chmod 600 /etc/cdc/{name}.env")
 
     def _write_login(self, name: str, user: str, text: str) -> None:
         self.node.write(f"/etc/cdc/{name}.env", text)

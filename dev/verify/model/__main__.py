@@ -18,6 +18,7 @@ from dev.local_stack.clients.change_reader import ChangeReader
 from dev.local_stack.servers.cassandra import CDC_DATACENTER
 from dev.local_stack.servers.cassandra_options import CassandraOptions
 from dev.local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from dev.verify.model.backlog import TRUNCATE_SECONDS
 from dev.verify.model.backlog_check import Stopped, check_backlogs
 from dev.verify.model.check import REPLICATED, SINGLE, Result, Run, check, programs_of
 from dev.verify.model.duplicates import HINTS_FLUSH_SECONDS, check_duplicates
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 SETTINGS = {
     "publisher.heartbeat_seconds": 2.0,
     "publisher.drop_seconds": 2.0,
-    "materializer.truncate_seconds": 3.0,
+    "materializer.truncate_seconds": TRUNCATE_SECONDS,
     "kafka.raw_partitions": 1,
     "materializer.purge_margin_seconds": 1,
 }

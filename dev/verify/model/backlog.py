@@ -38,6 +38,10 @@ MOST_FIELDS = 6
 MOST_RENAMES = 2  # of a key column of a table: each makes another topic
 RECENT = 60  # timestamps that a DROP may name
 AGAIN = 0.2  # of the writes are sent again with the same values
+TRUNCATE_SECONDS = 3.0  # materializer.truncate_seconds
+APART_SECONDS = (
+    2 * TRUNCATE_SECONDS + 2.0
+)  # of two truncations: otherwise the writes between do not come (decision 0035)
 WIDE = {
     "v": Column(TEXT),
     "n": Column(INT),
@@ -89,6 +93,8 @@ class Backlog:
         self._renames = {table.name: 0 for table in self.tables}
         self._last: dict[str, Write] = {}
         self._changed_late: set[str] = set()  # tables whose schema has changed since a publisher stopped
+        self._has_stopped = False  # since the publisher was seen to run
+        self._truncated: dict[str, float] = {}  # tables, and since when the publisher can have waited for another one
         self._ddl(f"CREATE KEYSPACE {keyspace} WITH replication = {replication}")
         for table in self.tables:
             self._ddl(f"CREATE TYPE {keyspace}.{table.name}_type (f1 int, f2 text)")
@@ -107,6 +113,7 @@ class Backlog:
     def begin_stop(self) -> None:
         """A program does not run from now on."""
         self._changed_late.clear()
+        self._has_stopped = True
 
     def change(self, *, is_published: bool = True) -> None:
         """Change the schema of a table once, or several times in a row. Unless `is_published`, the publisher does not
@@ -119,6 +126,7 @@ class Backlog:
         table = self._pick.choice(tables)
         if is_published:
             self._barrier()
+            self._note_publisher_runs()
         else:
             self._changed_late.add(table.name)
         for _ in range(self._pick.choice((1, 1, 2, 3)) if is_published else 1):
@@ -295,8 +303,17 @@ class Backlog:
         self._alter(table, f"RENAME {name} TO k{self._number}")
         table.rename_key(name, f"k{self._number}")
 
+    def _note_publisher_runs(self) -> None:
+        """A publisher that stood still has seen no time pass."""
+        if self._has_stopped:
+            self._has_stopped = False
+            self._truncated = dict.fromkeys(self._truncated, time.monotonic())
+
     def _truncate(self, table: ExpectedTable) -> None:
+        since = time.monotonic() - self._truncated.get(table.name, -APART_SECONDS)
+        time.sleep(max(0.0, APART_SECONDS - since))
         self._ddl(f"TRUNCATE {self._name(table)}")
+        self._truncated[table.name] = time.monotonic()
         self._now = max(self._now, time.time_ns() // 1000)
         table.delete_all()
 

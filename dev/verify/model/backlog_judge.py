@@ -36,6 +36,13 @@ class Event(NamedTuple):
     # The message.
     change: Change
 
+    @property
+    def ts_us(self) -> int:
+        """The time of the write or of the statement."""
+        assert self.change.value is not None
+        found: int = self.change.value["source"]["ts_us"]
+        return found
+
 
 def is_moved(change: Change) -> bool:
     return change.value is not None and change.value["source"]["cause"] == "moved"
@@ -57,13 +64,15 @@ def select_problems(client: CqlClient, backlog: Backlog) -> Iterator[str]:
 def event_problems(table: ExpectedTable, changes: Sequence[Change]) -> Iterator[str]:
     """A line for each key whose events are not the model's, and for each break of a sequence."""
     came: dict[Key, list[Event]] = defaultdict(list)
+    history: list[tuple[int, str]] = []
     for change in changes:
         if base_of(change.table) == table.name:
             event = event_of(change)
             came[event.key].append(event)
+            history.append((event.ts_us, change.table))
     for key in sorted(came.keys() | table.events.keys(), key=repr):
         events = sorted(came.get(key, ()), key=lambda event: event.sequence)
-        yield from (f"{table.name} {key}: {line}" for line in sequence_problems(events))
+        yield from (f"{table.name} {key}: {line}" for line in sequence_problems(events, history))
         yield from (
             f"{table.name} {key}: {line}"
             for line in compared(list(seen_events(table, events)), table.events.get(key, []))
@@ -76,15 +85,15 @@ def event_of(change: Change) -> Event:
     return Event((first, second), change.value["source"]["row_sequence"], change)
 
 
-def sequence_problems(events: Sequence[Event]) -> Iterator[str]:
+def sequence_problems(events: Sequence[Event], history: Sequence[tuple[int, str]]) -> Iterator[str]:
     """Find errors in the events themselves: the sequence, no-op changes, and moves that are no pairs.
 
-    A row that has ended begins in another topic above the numbers of all rows that ended with it.
+    A row that has ended when its table moves to another topic begins again above the numbers of all rows that had
+    ended, also if the table has come back. history: the time and topic of each change of the table.
     """
     for before, after in itertools.pairwise(events):
-        value = after.change.value
-        begins = value is not None and value["op"] == "c" and after.change.table != before.change.table
-        if after.sequence != before.sequence + 1 and not (begins and after.sequence > before.sequence):
+        is_next = after.sequence == before.sequence + 1
+        if not is_next and not (after.sequence > before.sequence and begins_after_move(before, after, history)):
             yield f"row_sequence {after.sequence} follows {before.sequence}"
     for event in events:
         value = event.change.value
@@ -93,6 +102,14 @@ def sequence_problems(events: Sequence[Event]) -> Iterator[str]:
     moves = [value["op"] for event in events if is_moved(event.change) and (value := event.change.value)]
     if moves != ["d", "r"] * (len(moves) // 2):
         yield f"moves are not pairs: {moves}"
+
+
+def begins_after_move(before: Event, after: Event, history: Sequence[tuple[int, str]]) -> bool:
+    """Whether the row begins, and its table was in another topic than before at some time in between."""
+    value = after.change.value
+    if value is None or value["op"] != "c":
+        return False
+    return any(topic != before.change.table for ts_us, topic in history if before.ts_us <= ts_us <= after.ts_us)
 
 
 def compared(seen: Sequence[Expected], expected: Sequence[Expected]) -> Iterator[str]:

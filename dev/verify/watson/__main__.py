@@ -41,6 +41,8 @@ PAGES = (
     f"/sources/{NAMESPACE}/orders/history",
     "/topics",
     f"/topics/{NAMESPACE}.orders",
+    f"/topics/{NAMESPACE}.stock",
+    f"/sources/{NAMESPACE}/stock",
     "/schemas/3",
     "/data-targets",
     "/data-targets/warehouse",
@@ -48,7 +50,10 @@ PAGES = (
     "/tags",
     "/tags/finance",
     "/unused?days=0",
+    "/api",
+    "/api/topics_topics_get",
     "/search?q=customer",
+    "/search?q=custmer",
     "/nowhere",
 )
 PICTURES = (

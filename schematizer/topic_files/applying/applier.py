@@ -16,7 +16,7 @@ from schematizer.topic_files.applying import kafka_changes
 from schematizer.topic_files.applying.lease import leased
 from schematizer.topic_files.planning.differences import PENDING, Action
 from schematizer.topic_files.planning.rights import right_of
-from schematizer.topic_files.planning.things import Kind
+from schematizer.topic_files.planning.things import NOTED, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,6 +67,8 @@ class Applier:
 
     def _make(self, batch: Sequence[Step]) -> None:
         kind = batch[0].thing.kind
+        if kind in NOTED:
+            return
         if kind not in _IN_KAFKA:
             for step in batch:
                 self._lease.keep()
@@ -108,6 +110,8 @@ class Applier:
             self._environment.quotas.set(
                 {step.thing.name: dict.fromkeys(rates[step.thing].content) for step in batch if step.thing in rates}
             )
+        elif kind in NOTED:
+            return
         elif kind is Kind.RIGHT:
             kafka_changes.delete_rights(self._admin, [right_of(step.content) for step in batch])
         else:

@@ -14,12 +14,13 @@ from schematizer.settings import Settings
 from schematizer.topic_files.applying.kafka import found_rights, read_rights, read_topics
 from schematizer.topic_files.applying.quotas import Quotas
 from schematizer.topic_files.applying.registry import Registry, topics_of
-from schematizer.topic_files.planning.differences import make_plan
+from schematizer.topic_files.planning.differences import make_plan, noted
 from schematizer.topic_files.planning.order import missing_earlier
-from schematizer.topic_files.planning.things import Kind
+from schematizer.topic_files.planning.things import Kind, Thing
 from schematizer.topic_files.planning.wanted import wishes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from schematizer.topic_files.files.reading import Repository
@@ -69,9 +70,10 @@ class Environment:
         topics = sorted(topics_of(wished.own) | topics_of(kept))
         found = {
             **read_topics(self.admin, topics),
-            **self.registry.read(topics),
+            **self.registry.read(topics, _sources(wished.own) | _sources(kept)),
             **self.quotas.read(),
             **found_rights(rights or []),
+            **noted(kept),
         }
         return make_plan(self.name, wished, found, kept, self._earlier())
 
@@ -90,3 +92,7 @@ class Environment:
         if file is None:
             return self._command_settings
         return load_settings(self._repository.root / file, {}, secrets_of=_SECRETS).of(Settings)
+
+
+def _sources(things: Iterable[Thing]) -> set[str]:
+    return {thing.name for thing in things if thing.kind is Kind.SOURCE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
 from cdc_common.clients.registry.confluent import RegistryClient
@@ -42,6 +43,8 @@ class Registry:
         self._pii_prefix = pii_prefix
         self._topics: dict[str, Topic] = {}
         self._versions: dict[Thing, tuple[int, int]] = {}  # the number and the schema's id
+        self._docs: dict[Thing, str | None] = {}
+        self._newest: dict[str, int] = {}  # the id of each subject's newest schema
 
     def __enter__(self) -> Self:
         return self
@@ -61,14 +64,11 @@ class Registry:
             if one.kind in known  # a newer program may have made others
         }
 
-    def read(self, topics: Collection[str]) -> dict[Thing, Found]:
-        """Read what there is of the topics."""
+    def read(self, topics: Collection[str], sources: Collection[str] = ()) -> dict[Thing, Found]:
+        """Read what there is of the topics, and of sources (`NAMESPACE/SOURCE`) that only have documentation."""
         self._topics = {topic.name: topic for topic in self.client.topics() if topic.name in topics}
         found = self._schemas(topics)
-        for name in topics:
-            entry = self._entry(name)
-            if entry is not None:
-                found[Thing(Kind.ENTRY, name)] = entry
+        found.update(self._documented(topics, sources))
         for producer in self.client.producers():
             thing = client_thing(Kind.PRODUCER, producer.topic, producer.service)
             found[thing] = self._client(producer.topic, producer.team, producer.expected_frequency_seconds)
@@ -81,10 +81,14 @@ class Registry:
         """Make or change a thing as the files say."""
         wanted = step.wanted
         assert wanted is not None
-        assert wanted.topic is not None
         match step.thing.kind:
+            case Kind.SOURCE:
+                assert wanted.source is not None
+                said = wanted.source.file.documentation(self._docs.get(step.thing))
+                self.client.document(*_place(step.thing.name), said)
             case Kind.SCHEMA:
-                self._confluent.register_text(subject_of_thing(step.thing), wanted.text)
+                subject = subject_of_thing(step.thing)
+                self._newest[subject] = self._confluent.register_text(subject, wanted.text)
             case Kind.ENTRY:
                 self._document(wanted)
             case Kind.PRODUCER:
@@ -116,10 +120,11 @@ class Registry:
 
     def versions(self, topics: Collection[str]) -> Iterator[RegisteredVersion]:
         """Yield the versions of the topics' subjects, the oldest of each subject first."""
-        subjects = {subject_of(topic, part) for topic in topics for part in Part}
-        if subjects:
-            every = self._confluent.every_version(_common_start(subjects))
-            yield from (one for one in every if one.subject in subjects)
+        subjects = sorted(subject_of(topic, part) for topic in topics for part in Part)
+        for _, some in groupby(subjects, lambda subject: subject.partition(".")[0]):  # a registry has others too
+            wanted = set(some)
+            every = self._confluent.every_version(_common_start(wanted))
+            yield from (one for one in every if one.subject in wanted)
 
     def _schemas(self, topics: Collection[str]) -> dict[Thing, Found]:
         found: dict[Thing, Found] = {}
@@ -129,23 +134,37 @@ class Registry:
             thing = schema_thing(one.subject, _canonical(one.text))
             found[thing] = Found({}, topic=parsed[0])
             self._versions[thing] = one.version, one.schema_id
+            self._newest[one.subject] = one.schema_id
         return found
 
-    def _entry(self, topic: str) -> Found | None:
-        """Read the entry of a topic and its source; None if the registry has none."""
-        name = parse_topic(topic, self._pii_prefix)
+    def _documented(self, topics: Collection[str], sources: Collection[str]) -> Iterator[tuple[Thing, Found]]:
+        """Read the entries of topics, and the documentation of sources: a request for each namespace."""
+        names = {Thing(Kind.ENTRY, topic): parse_topic(topic, self._pii_prefix)[:2] for topic in topics}
+        names |= {Thing(Kind.SOURCE, source): _place(source) for source in sources}
+        said = {namespace: self._documentation_of(namespace) for namespace in sorted({at for at, _ in names.values()})}
+        for thing, (namespace, source) in names.items():
+            of_source = said[namespace].get(source)
+            if of_source is not None:
+                self._docs[thing] = of_source.doc
+                yield thing, self._entry(thing, of_source)
+
+    def _documentation_of(self, namespace: str) -> dict[str, SourceDocumentation]:
         try:
-            said = self.client.documentation(name.namespace, name.source)
+            return self.client.documentation_of(namespace)
         except RegistryRequestError as error:
             if error.is_not_found:
-                return None
+                return {}
             raise
+
+    def _entry(self, thing: Thing, said: SourceDocumentation) -> Found:
         content: dict[str, Value] = {"doc": said.doc, "owner": said.owner}
         for path, field in said.fields.items():
             content |= field_content(path, field.doc, field.owner, pii=field.pii)
-        if topic in self._topics:
-            content["status"] = self._topics[topic].status.value
-        return Found(content, topic=topic)
+        if thing.kind is Kind.SOURCE:
+            return Found(content)
+        if thing.name in self._topics:
+            content["status"] = self._topics[thing.name].status.value
+        return Found(content, topic=thing.name)
 
     def _client(self, topic: str, team: str, seconds: int) -> Found:
         return Found({"team": team, "seconds": seconds}, topic=topic)
@@ -156,14 +175,22 @@ class Registry:
         name = parse_topic(topic.name, self._pii_prefix)
         said: SourceDocumentation = topic.file.documentation()
         self.client.document(name.namespace, name.source, said)
-        if topic.schemas:
+        known = self._topics.get(topic.name)
+        status = Status.READ_WRITE if known is None else known.status  # its first schema has made it
+        if topic.schemas and status is not topic.file.status:
             self.client.set_status(topic.name, topic.file.status)
 
     def _register_producer(self, thing: Thing, wanted: Wanted) -> None:
         topic, service = thing.name.split(" ")
-        newest = self.client.latest_schema(topic)
+        newest = self._newest[subject_of(topic, Part.VALUE)]
         seconds = int(str(wanted.content["seconds"]))
-        self.client.register_producer(str(wanted.content["team"]), service, topic, newest.schema_id, seconds)
+        self.client.register_producer(str(wanted.content["team"]), service, topic, newest, seconds)
+
+
+def _place(source: str) -> tuple[str, str]:
+    """The namespace and the source of a name, which have no slash."""
+    namespace, _, name = source.partition("/")
+    return namespace, name
 
 
 def topics_of(things: Iterable[Thing]) -> set[str]:

@@ -13,6 +13,7 @@ Cleanup = Literal["delete", "compact", "compact,delete"]
 Encoding = Literal["avro", "json", "bytes"]
 Pii = Literal["none", "personal", "sensitive"]
 Scope = Literal["private", "company", "public"]
+PersonalData = Literal["refuse", "leave_out", "load"]
 
 
 class Environment(FileModel):
@@ -98,6 +99,11 @@ class Warehouse(FileModel):
     principal: str | dict[Text, Text] = Field(description="Principal of the program that loads it.")
     group: Text = Field(description="Its consumer group.")
     destination: Text = Field(description="Where it is, as people call it.")
+    personal_data: PersonalData = Field(
+        default="refuse",
+        description="What is done with personal fields, unless a topic says it: `refuse` stops their table, "
+        "`leave_out` makes no columns of them, and `load` loads them.",
+    )
 
 
 class Names(FileModel):
@@ -123,7 +129,9 @@ class CatalogueFile(FileModel):
         default="pii-", description="What names of topics with personal data begin with. Rights are granted by it."
     )
     link: str | None = Field(
-        default=None, description="URL of a file of the repository, with `{path}`, for people: Watson shows it."
+        default=None,
+        pattern=r"^https?://\S*\{path\}\S*$",
+        description="URL of a file of the repository, with `{path}` in it: Watson links topics to their files.",
     )
     time_type: Text = Field(
         default="long (timestamp-micros)", description="Type of all fields that hold a time of an event."
@@ -136,7 +144,7 @@ class CatalogueFile(FileModel):
     owners: dict[Text, Owner] = Field(default={}, description="Teams, by name.")
     services: dict[Word, Service] = Field(default={}, description="Producers and consumers, by name.")
     archive: Program | None = Field(default=None, description="The program that archives topics.")
-    warehouses: dict[Text, Warehouse] = Field(default={}, description="Warehouses, by name.")
+    warehouses: dict[Word, Warehouse] = Field(default={}, description="Warehouses, by name.")
 
 
 def principal_of(principal: str | dict[str, str], environment: str) -> str | None:

@@ -13,9 +13,10 @@ from schematizer.avro_schemas.elements import Element, elements
 from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
 from schematizer.topic_files.files.catalogue_file import CatalogueFile, Typology
 from schematizer.topic_files.files.parsing import FileError, files_named, read_model
+from schematizer.topic_files.files.source_file import SourceFile
 from schematizer.topic_files.files.topic_file import TopicFile
 
-CATALOGUE, TOPIC = "catalogue", "topic"
+CATALOGUE, TOPIC, SOURCE = "catalogue", "topic", "source"
 SCHEMAS, KEY = "schemas", "key"
 _NUMBER = re.compile(r"([0-9]+)(?:[-_].*)?")
 
@@ -75,6 +76,18 @@ class TopicFolder:
 
 
 @dataclass(frozen=True)
+class SourceFolder:
+    """The documentation of one source in one environment."""
+
+    # The path of its file, relative to the repository.
+    path: str
+    # The environment.
+    environment: str
+    # What the file says.
+    file: SourceFile
+
+
+@dataclass(frozen=True)
 class Repository:
     """The files of a repository."""
 
@@ -86,12 +99,18 @@ class Repository:
     catalogue: CatalogueFile
     # The topics of all environments, by path.
     topics: tuple[TopicFolder, ...]
+    # The sources of all environments that only have documentation, by path.
+    sources: tuple[SourceFolder, ...]
     # What could not be read.
     unread: tuple[Unread, ...]
 
     def of_environment(self, environment: str) -> list[TopicFolder]:
         """Return the topics of one environment."""
         return [topic for topic in self.topics if topic.environment == environment]
+
+    def sources_of(self, environment: str) -> list[SourceFolder]:
+        """Return the documented sources of one environment."""
+        return [source for source in self.sources if source.environment == environment]
 
     def typology(self, topic: TopicFolder) -> Typology | None:
         """Return the topic's typology; None if the catalogue has none of that name."""
@@ -112,7 +131,7 @@ def read_repository(root: Path) -> Repository:
         raise CdcError(Code.TOPIC_FILES, f"{found[0]}: {error}.", "Correct the file.") from error
     reader = _Reader(root, catalogue)
     reader.read()
-    return Repository(root, found[0].name, catalogue, tuple(reader.topics), tuple(reader.unread))
+    return Repository(root, found[0].name, catalogue, tuple(reader.topics), tuple(reader.sources), tuple(reader.unread))
 
 
 class _Reader:
@@ -122,16 +141,20 @@ class _Reader:
         self._root = root
         self._catalogue = catalogue
         self.topics: list[TopicFolder] = []
+        self.sources: list[SourceFolder] = []
         self.unread: list[Unread] = []
 
     def read(self) -> None:
         for folder, folders, files in os.walk(self._root):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            if any(Path(file).stem == TOPIC for file in files):
-                self._read_folder(Path(folder))
+            stems = {Path(file).stem for file in files}
+            if TOPIC in stems:
+                self._read_folder(Path(folder), TOPIC)
+            if SOURCE in stems:
+                self._read_folder(Path(folder), SOURCE)
 
-    def _read_folder(self, folder: Path) -> None:
-        paths = files_named(folder, TOPIC)
+    def _read_folder(self, folder: Path, stem: str) -> None:
+        paths = files_named(folder, stem)
         if not paths:
             return
         place = self._relative(paths[0])
@@ -142,8 +165,18 @@ class _Reader:
             self.unread.append(Unread(place, "T002", f"its folder is not {shape}/"))
         elif len(paths) > 1:
             self.unread.append(Unread(place, "T003", f"the folder has {' and '.join(path.name for path in paths)}"))
-        else:
+        elif stem == TOPIC:
             self._read_topic(paths[0], tuple(levels), environment)
+        else:
+            self._read_source(paths[0], environment)
+
+    def _read_source(self, path: Path, environment: str) -> None:
+        try:
+            file = read_model(path, SourceFile)
+        except FileError as error:
+            self.unread += [Unread(self._relative(path), "T001", reason) for reason in error.reasons]
+            return
+        self.sources.append(SourceFolder(self._relative(path), environment, file))
 
     def _read_topic(self, path: Path, levels: tuple[str, ...], environment: str) -> None:
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - as below
 from datetime import date  # noqa: TC003 - pydantic reads annotations
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cdc_common.clients.registry.kinds import Status
 from cdc_common.clients.registry.views import FieldText, SourceDocumentation
@@ -13,6 +14,7 @@ from schematizer.topic_files.files.base import Count, FileModel, Text
 from schematizer.topic_files.files.catalogue_file import (  # noqa: TC001 - as above
     Cleanup,
     Encoding,
+    PersonalData,
     Pii,
     Scope,
 )
@@ -24,6 +26,12 @@ class DocumentedField(FileModel):
     doc: str | None = Field(default=None, description="What the field holds.")
     owner: str | None = Field(default=None, description="Its owner, if it is not the topic's.")
     pii: bool = Field(default=False, description="Whether its values are personal data.")
+
+
+def documentation_of(doc: str | None, owner: str | None, fields: Mapping[str, DocumentedField]) -> SourceDocumentation:
+    """Return the documentation of a source, as the registry keeps it."""
+    texts = {path: FieldText(doc=field.doc, owner=field.owner, pii=field.pii) for path, field in fields.items()}
+    return SourceDocumentation(doc=doc, owner=owner, fields=texts)
 
 
 class TopicProducer(FileModel):
@@ -57,6 +65,18 @@ class TopicWarehouse(FileModel):
 
     warehouse: Text = Field(description="Its name in `warehouses` of catalogue.toml.")
     form: Literal["current", "changes", "history"] = Field(default="current", description="Form of the table.")
+    deletes: Literal["remove", "mark"] = Field(
+        default="remove", description="What a deletion does in the form `current`: remove the row, or mark it."
+    )
+    personal_data: PersonalData | None = Field(
+        default=None, description="What is done with personal fields, if it is not what the warehouse says."
+    )
+
+    @model_validator(mode="after")
+    def _check_deletes(self) -> Self:
+        if self.deletes == "mark" and self.form != "current":
+            raise ValueError(f"deletes = 'mark' has no effect: the form is {self.form}")
+        return self
 
 
 class Waiver(FileModel):
@@ -97,7 +117,4 @@ class TopicFile(FileModel):
 
     def documentation(self) -> SourceDocumentation:
         """Return the documentation of the topic's source, as the registry keeps it."""
-        fields = {
-            path: FieldText(doc=field.doc, owner=field.owner, pii=field.pii) for path, field in self.fields.items()
-        }
-        return SourceDocumentation(doc=self.doc, owner=self.owner, fields=fields)
+        return documentation_of(self.doc, self.owner, self.fields)

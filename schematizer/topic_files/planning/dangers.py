@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from schematizer.topic_files.planning.things import Found, Value, Wanted
 
 _HOUR_MS = 3_600_000
+_FIELDS, _MARK = "fields.", ".pii"
+"""The beginning of the properties of fields, and the end of the mark of personal data."""
 
 
 class Danger(NamedTuple):
@@ -17,7 +19,7 @@ class Danger(NamedTuple):
 
     # Its name in the flag `--allow NAME=TOPIC`.
     name: str
-    # The topic.
+    # The topic, or the source.
     topic: str
     # What would be lost, as a sentence.
     loss: str
@@ -39,6 +41,8 @@ NAMES = {
     "shorter-retention": "messages are deleted earlier",
     "fewer-in-sync": "acknowledged messages can be lost with fewer brokers",
     "delete-schema": "a schema that was applied is deleted from its subject",
+    "not-personal": "a field is no longer marked as personal data",
+    "archive-off": "a topic is no longer archived",
     "before-staging": "a topic or schema comes to an environment before the one that it must be in first",
 }
 """The dangers that a flag can allow."""
@@ -51,6 +55,10 @@ def deleted_topic(topic: str) -> Danger:
 def deleted_schema(topic: str) -> Danger:
     loss = "Producers can no longer register it, and consumers with it may not read newer messages."
     return Danger("delete-schema", topic, loss)
+
+
+def archive_off(topic: str) -> Danger:
+    return Danger("archive-off", topic, "Its messages are no longer archived: those that Kafka deletes are lost.")
 
 
 def before_staging(topic: str, earlier: str) -> Danger:
@@ -66,6 +74,18 @@ def of_topic(topic: str, wanted: Wanted, found: Found) -> Iterator[Danger]:
     if "min.insync.replicas" in found.content and in_sync[0] is not None and (in_sync[1] or 1) < in_sync[0]:
         loss = f"A message is acknowledged once {in_sync[1] or 1} brokers have it, and is lost with them."
         yield Danger("fewer-in-sync", topic, loss)
+
+
+def of_marks(name: str, wanted: Wanted, found: Found) -> Iterator[Danger]:
+    """Yield the fields whose marks as personal data a change removes."""
+    gone = [field for field, value in found.content.items() if _is_mark(field, value) and not wanted.content.get(field)]
+    if gone:
+        fields = ", ".join(sorted(field.removeprefix(_FIELDS).removesuffix(_MARK) for field in gone))
+        yield Danger("not-personal", name, f"Warehouses and readers without the right may get {fields}.")
+
+
+def _is_mark(name: str, value: Value) -> bool:
+    return name.startswith(_FIELDS) and name.endswith(_MARK) and bool(value)
 
 
 def _partitions(topic: str, wanted: Wanted, found: Found) -> Iterator[Danger]:

@@ -9,18 +9,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schematizer.topic_files.planning import dangers
 from schematizer.topic_files.planning.dangers import Danger
-from schematizer.topic_files.planning.things import Content, Kept, Kind, Thing, Value, Wanted, subject_of_thing
+from schematizer.topic_files.planning.things import (
+    NOTED,
+    Content,
+    Found,
+    Kept,
+    Kind,
+    Thing,
+    Value,
+    Wanted,
+    subject_of_thing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from schematizer.topic_files.planning.things import Found
     from schematizer.topic_files.planning.wanted import Wishes
 
 _OF_FILES_ALONE = {Kind.PRODUCER: frozenset({"seconds"}), Kind.CONSUMER: frozenset({"seconds"})}
 """Properties that clients also set themselves: a difference between file and server is none of hands."""
 
 
+_LEFT_TO_OTHERS = {Kind.SOURCE: frozenset({"doc"})}
+"""Properties that stay as they are if the files do not have them."""
 PENDING = "pending"
 """A word in what is kept about a thing: it was about to be made."""
 
@@ -157,6 +168,8 @@ def _wanted(thing: Thing, wanted: Wanted, found: Found | None, kept: Kept | None
         is_noted = kept == Kept(dict(wanted.content), dict(wanted.about))
         return None if is_noted else Step(thing, Action.NOTE, wanted=wanted, about=wanted.about)
     found_dangers = list(dangers.of_topic(thing.name, wanted, found)) if thing.kind is Kind.TOPIC else []
+    if thing.kind in (Kind.ENTRY, Kind.SOURCE):
+        found_dangers = list(dangers.of_marks(thing.name, wanted, found))
     is_drift = any(one.is_drift for one in properties)
     return Step(thing, Action.CHANGE, properties, found_dangers, wanted, wanted.about, is_drift=is_drift)
 
@@ -166,6 +179,8 @@ def _properties(thing: Thing, wanted: Wanted, found: Found, kept: Kept | None) -
     for name in sorted({*wanted.content, *found.content}):
         before, after = found.content.get(name), wanted.content.get(name)
         applied = before if kept is None else kept.content.get(name)
+        if name in _LEFT_TO_OTHERS.get(thing.kind, ()) and name not in wanted.content:
+            continue
         if name in of_files:
             before = applied
         if before != after:
@@ -175,7 +190,7 @@ def _properties(thing: Thing, wanted: Wanted, found: Found, kept: Kept | None) -
 def _unwanted(thing: Thing, kept: Kept, found: Found | None, is_elsewhere: bool, topics: Collection[str]) -> Step:  # noqa: FBT001
     """A thing that was made from files that no longer ask for it."""
     topic = found.topic if found is not None else ""
-    if found is None or is_elsewhere:
+    if found is None or is_elsewhere or thing.kind is Kind.SOURCE:  # what is documented stays so
         return Step(thing, Action.FORGET, about=kept.about)
     if thing.kind is Kind.TOPIC:
         return Step(thing, Action.DELETE, dangers=[dangers.deleted_topic(thing.name)], about=kept.about)
@@ -183,7 +198,18 @@ def _unwanted(thing: Thing, kept: Kept, found: Found | None, is_elsewhere: bool,
         if topic not in topics:  # a topic that is gone keeps its schemas: files and archives have messages with them
             return Step(thing, Action.FORGET, about=kept.about)
         return Step(thing, Action.DELETE, dangers=[dangers.deleted_schema(topic)], about=kept.about)
-    return Step(thing, Action.DELETE, about=kept.about, content=found.content)
+    is_off = thing.kind is Kind.ARCHIVE and topic in topics  # otherwise the topic is gone too, which is worse
+    lost = [dangers.archive_off(topic)] if is_off else []
+    return Step(thing, Action.DELETE, dangers=lost, about=kept.about, content=found.content)
+
+
+def noted(kept: Mapping[Thing, Kept]) -> dict[Thing, Found]:
+    """Return the things that are nowhere but in the notes. One that was only about to be made is not there."""
+    return {
+        thing: Found(note.content, topic=thing.name.partition(" ")[0])
+        for thing, note in kept.items()
+        if thing.kind in NOTED and PENDING not in note.about
+    }
 
 
 def _checked_order(step: Step, earlier: Earlier) -> Step:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
 
-from schematizer.topic_files.files.reading import TopicFolder
+from schematizer.topic_files.files.reading import SourceFolder, TopicFolder
 
 Value = str | int | float | bool | None
 Content = Mapping[str, Value]
@@ -21,10 +21,14 @@ class Kind(StrEnum):
     TOPIC = "topic"
     SCHEMA = "schema"
     ENTRY = "entry"
+    SOURCE = "source"
     PRODUCER = "producer"
     CONSUMER = "consumer"
     QUOTA = "quota"
     RIGHT = "right"
+    # What cassandra-archive and cassandra-warehouse do with a topic: they read it in the registry's notes.
+    ARCHIVE = "archive"
+    WAREHOUSE = "warehouse"
 
 
 class Thing(NamedTuple):
@@ -47,6 +51,8 @@ class Wanted:
     content: Content
     # The topic that asks for it; None if several may.
     topic: TopicFolder | None = None
+    # The file of a source that only has documentation.
+    source: SourceFolder | None = None
     # The text of a schema.
     text: str = ""
     # Whether the order of one key's messages counts, of a topic.
@@ -77,6 +83,8 @@ class Kept(NamedTuple):
 
 
 Things = dict[Thing, Wanted]
+NOTED = frozenset({Kind.ARCHIVE, Kind.WAREHOUSE})
+"""Kinds of things that are nowhere but in the registry's notes."""
 
 
 def schema_thing(subject: str, canonical: str) -> Thing:
@@ -87,6 +95,11 @@ def schema_thing(subject: str, canonical: str) -> Thing:
 def subject_of_thing(thing: Thing) -> str:
     """Return the subject of a schema's name."""
     return thing.name.rpartition(" ")[0]
+
+
+def warehouse_thing(topic: str, warehouse: str) -> Thing:
+    """Name the table of a topic in a warehouse."""
+    return Thing(Kind.WAREHOUSE, f"{topic} {warehouse}")
 
 
 def client_thing(kind: Kind, topic: str, *parts: str) -> Thing:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_common.clients.registry.kinds import Part
 from schematizer.topic_files.files.catalogue_file import principal_of
 from schematizer.topic_files.planning import rights
-from schematizer.topic_files.planning.things import Kind, Thing, Things, Value, Wanted, client_thing, schema_thing
-from schematizer.topic_names import subject_of
+from schematizer.topic_files.planning.things import (
+    Content,
+    Kind,
+    Thing,
+    Things,
+    Value,
+    Wanted,
+    client_thing,
+    schema_thing,
+    warehouse_thing,
+)
+from schematizer.topic_names import parse_topic, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from schematizer.topic_files.files.catalogue_file import CatalogueFile, Typology
-    from schematizer.topic_files.files.reading import Repository, TopicFolder
+    from schematizer.topic_files.files.reading import Repository, SourceFolder, TopicFolder
     from schematizer.topic_files.planning.rights import Right
 
 HOUR_MS = 3_600_000
@@ -44,6 +53,7 @@ def wishes(repository: Repository, environment: str) -> Wishes:
     own: Things = {}
     for topic in repository.of_environment(environment):
         own.update(_of_topic(repository, topic))
+    own.update(_of_source(repository, source) for source in repository.sources_of(environment))
     shared = _shared(repository, [environment])
     of_cluster = _shared(repository, cluster)
     own.update({thing: of_cluster[thing] for thing in shared})
@@ -82,11 +92,7 @@ def _about(repository: Repository, topic: TopicFolder) -> dict[str, str]:
     file = topic.file
     contact = repository.catalogue.owners[file.owner].contact
     about = {"path": topic.path, "owner": file.owner, "contact": contact, "typology": file.typology}
-    if file.archive is not None:  # cassandra-archive reads it there
-        said = file.archive.model_dump(mode="json", exclude_none=True)
-        about["archive"] = json.dumps({**said, "format": file.encoding}, sort_keys=True)
-    link = repository.catalogue.link
-    return about if link is None else {**about, "link": link.replace("{path}", topic.path)}
+    return {**about, **_link(repository, topic.path)}
 
 
 def _of_topic(repository: Repository, topic: TopicFolder) -> Iterator[tuple[Thing, Wanted]]:
@@ -97,11 +103,45 @@ def _of_topic(repository: Repository, topic: TopicFolder) -> Iterator[tuple[Thin
         for file in files:
             assert file.schema is not None
             thing = schema_thing(subject_of(topic.name, part), file.schema.canonical)
-            yield thing, Wanted({}, topic, file.schema.canonical, about={**about, "path": file.path})
-    yield Thing(Kind.ENTRY, topic.name), Wanted(_entry(topic), topic, about=about)
+            yield thing, Wanted({}, topic, text=file.schema.canonical, about={**about, "path": file.path})
+    name = parse_topic(topic.name, repository.catalogue.pii_prefix)
+    source = {"source": f"{name.namespace}/{name.source}"}
+    yield Thing(Kind.ENTRY, topic.name), Wanted(_entry(topic), topic, about={**about, **source})
     yield from _clients(repository, topic, about)
     for right in _topic_rights(repository.catalogue, topic):
         yield right.thing, Wanted(right.content, topic, about=about)
+    for thing, settings in _of_programs(repository.catalogue, topic):
+        yield thing, Wanted(settings, topic, about=about)
+
+
+def _of_source(repository: Repository, source: SourceFolder) -> tuple[Thing, Wanted]:
+    """Return the documentation of a source. A doc that the file does not have is left to others."""
+    file = source.file
+    assert file.owner is not None
+    content: dict[str, Value] = {"owner": file.owner, **({"doc": file.doc} if file.doc else {})}
+    for path, field in file.fields.items():
+        content |= field_content(path, field.doc, field.owner, pii=field.pii)
+    contact = repository.catalogue.owners[file.owner].contact
+    about = {"path": source.path, "owner": file.owner, "contact": contact, **_link(repository, source.path)}
+    return Thing(Kind.SOURCE, file.name), Wanted(content, source=source, about=about)
+
+
+def _link(repository: Repository, path: str) -> dict[str, str]:
+    link = repository.catalogue.link
+    return {} if link is None else {"link": link.replace("{path}", path)}
+
+
+def _of_programs(catalogue: CatalogueFile, topic: TopicFolder) -> Iterator[tuple[Thing, Content]]:
+    """Yield what the archive and the warehouses do with the topic."""
+    file = topic.file
+    if file.archive is not None:
+        said = file.archive.model_dump(mode="json", exclude_none=True, exclude={"event_time"})
+        times = {"event_time": "|".join(file.archive.event_time)} if file.archive.event_time else {}
+        yield Thing(Kind.ARCHIVE, topic.name), {**said, **times, "format": file.encoding}
+    for target in file.warehouses:
+        personal_data = target.personal_data or catalogue.warehouses[target.warehouse].personal_data
+        content: Content = {"form": target.form, "deletes": target.deletes, "personal_data": personal_data}
+        yield warehouse_thing(topic.name, target.warehouse), content
 
 
 def _entry(topic: TopicFolder) -> dict[str, Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from schematizer.topic_files.rules import environments, fields, naming, schemas
+from schematizer.topic_files.rules import environments, fields, naming, schemas, sources
 from schematizer.topic_files.rules.codes import Finding
 from schematizer.topic_files.rules.waivers import Waived, judge
 
@@ -33,6 +33,7 @@ def check_repository(repository: Repository, today: date) -> Checked:
     findings = [Finding(unread.rule, unread.path, unread.problem) for unread in repository.unread]
     findings += naming.check_services(repository)
     findings += naming.check_unique(repository)
+    findings += sources.check_sources(repository)
     findings += _environments(repository)
     waived: list[Waived] = []
     places = {(topic.levels, topic.environment): topic for topic in repository.topics}
@@ -53,6 +54,7 @@ def _of_topic(repository: Repository, topic: TopicFolder) -> Iterator[Finding]:
     yield from fields.check_types(repository, topic)
     yield from fields.check_personal(repository, topic)
     yield from fields.check_event_time(topic)
+    yield from fields.check_warehouses(repository, topic)
     yield from schemas.check_schemas(repository, topic)
 
 

@@ -68,6 +68,21 @@ def check_personal(repository: Repository, topic: TopicFolder) -> Iterator[Findi
         yield Finding("T502", topic.path, problem)
 
 
+def check_warehouses(repository: Repository, topic: TopicFolder) -> Iterator[Finding]:
+    """Yield what is wrong with the topic's warehouses. One that is not known is another finding."""
+    file, known = topic.file, repository.catalogue.warehouses
+    for target in (target for target in file.warehouses if target.warehouse in known):
+        allowed = known[target.warehouse].personal_data
+        wanted = target.personal_data or allowed
+        if wanted == "load" != allowed:
+            yield Finding("T504", topic.path, f"{target.warehouse} says {allowed} for personal fields, not load")
+        if file.pii != "none" and wanted == "refuse":
+            yield Finding("T505", topic.path, f"{target.warehouse} refuses personal fields: the table would stop")
+        if file.encoding != "avro" or topic.key is None:
+            found = "no schema of keys" if file.encoding == "avro" else f"messages of {file.encoding}"
+            yield Finding("T802", topic.path, f"{target.warehouse} is to load the topic, which has {found}")
+
+
 def check_event_time(topic: TopicFolder) -> Iterator[Finding]:
     """The fields that the archive takes the time of an event from."""
     if topic.file.archive is None or not topic.values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from schematizer.topic_files.files.catalogue_file import principal_of
@@ -64,6 +65,9 @@ def check_references(repository: Repository, topic: TopicFolder) -> Iterator[Fin
         yield Finding("T204", topic.path, f"the class of throughput {file.throughput} is not known")
     if file.archive is not None and catalogue.archive is None:
         yield Finding("T205", topic.path, "catalogue.toml has no [archive]")
+    counts = Counter(target.warehouse for target in file.warehouses)
+    for name in (name for name, count in counts.items() if count > 1):
+        yield Finding("T209", topic.path, f"the warehouse {name} is listed {counts[name]} times")
     for target in file.warehouses:
         if target.warehouse not in catalogue.warehouses:
             yield Finding("T205", topic.path, f"the warehouse {target.warehouse} is not known")

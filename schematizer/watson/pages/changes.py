@@ -36,6 +36,8 @@ _WORDS = {
     "describe source": "Docs or owner of source",
     "document source": "Docs of source",
     "document field": "Docs of field",
+    "deprecate source": "Deprecated",
+    "revoke deprecation": "No longer deprecated",
     "set status of topic": "Status of topic",
     "set status of schema": "Status of schema",
     "request refresh": "Refresh requested",

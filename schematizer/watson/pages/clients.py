@@ -12,6 +12,7 @@ from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.errors import CatalogueError
 from schematizer.topic_names import parse_topic
 from schematizer.watson.site import Crumb, Remarks, SiteDep, paged
+from schematizer.watson.topic_files import files_of_topics
 
 router = APIRouter()
 
@@ -61,13 +62,15 @@ def target_page(site: SiteDep, request: Request, name: str, part: int = 1) -> HT
     topics = site.catalogue.data_targets.followed_topics(name).topics
     read = [data_source.namespace for group in groups for data_source in group.data_sources]
     readers.require_all(request, [*read, *(topic.namespace for topic in topics)])
+    shown_topics = paged(topics, part)
     return site.page(
         request,
         "target.html",
         [Crumb("Data targets", links.to("data-targets")), Crumb(name, links.target(name))],
         shown=shown,
         groups=groups,
-        topics=paged(topics, part),
+        topics=shown_topics,
+        files=files_of_topics(site.catalogue, shown_topics.rows),
         measures=site.measures,
         remarks=Remarks(About.DATA_TARGET, shown.id),
     )

@@ -21,12 +21,14 @@ def search_page(site: SiteDep, request: Request, q: str = "") -> HTMLResponse:
     text = q.strip()[:_MAX_QUERY]
     is_typing = request.headers.get("hx-target") == "suggestions"
     found = site.catalogue.search.find(text, _WHILE_TYPING if is_typing else _ON_PAGE, site.grants(request))
+    near = None if found or is_typing else site.catalogue.search.find_near(text, _ON_PAGE, site.grants(request))
     template = "_found.html" if request.headers.get("hx-request") == "true" else "search.html"
     return site.page(
         request,
         template,
         [Crumb("Search", site.links(request).to("search"))],
         search_text=text,
-        found=found,
+        found=near.found if near else found,
+        near=near.words if near else None,
         is_typing=is_typing,
     )

@@ -14,6 +14,7 @@ from schematizer.errors import not_found
 from schematizer.measures.sampler import lags_of
 from schematizer.watson.differences import differences
 from schematizer.watson.site import Crumb, Remarks, SiteDep, paged
+from schematizer.watson.topic_files import file_of_source, files_of_topics
 
 router = APIRouter()
 
@@ -66,6 +67,8 @@ def source_page(site: SiteDep, request: Request, namespace: str, source: str, pa
         fields=paged(fields, part, _FIELDS_AT_ONCE),
         coverage=_coverage(fields),
         topics=topics,
+        files=files_of_topics(catalogue, topics),
+        file=file_of_source(catalogue, namespace, source, topics),
         measures=site.measures,
         lineage=catalogue.lineages.of_source(namespace, source, lags_of(site.measures)),
         decisions=catalogue.history.decisions(namespace, source)[-5:],
@@ -88,6 +91,9 @@ def field_page(site: SiteDep, request: Request, namespace: str, source: str, pat
         namespace=namespace,
         source=site.catalogue.sources.get(namespace, source),
         shown=shown,
+        file=file_of_source(
+            site.catalogue, namespace, source, site.catalogue.topics.every(TopicFilter(namespace, source))
+        ),
         inside=[field for field in fields if field.path != path and field.path.startswith((f"{path}.", f"{path}["))],
         remarks=Remarks(About.FIELD, shown.field_id or 0, namespace, source, path),
     )

@@ -18,6 +18,7 @@ from schematizer.catalogue.usage import UNUSED_DAYS
 from schematizer.numbers import PathId  # noqa: TC001 - as above
 from schematizer.topic_names import parse_topic
 from schematizer.watson.site import Crumb, Remarks, SiteDep, paged
+from schematizer.watson.topic_files import files_of_topics
 
 router = APIRouter()
 
@@ -33,11 +34,13 @@ def topics_page(site: SiteDep, request: Request, kind: TopicKind | None = None, 
     kinds = sorted({topic.kind for topic in every})
     shown = [topic for topic in every if (topic.kind is not TopicKind.RAW if kind is None else topic.kind is kind)]
     shown.sort(key=lambda topic: (topic.kind is not TopicKind.CHANGE, topic.name))
+    topics = paged(shown, part)
     return site.page(
         request,
         "topics.html",
         [Crumb("Topics", site.links(request).to("topics"))],
-        topics=paged(shown, part),
+        topics=topics,
+        files=files_of_topics(site.catalogue, topics.rows),
         kinds=kinds,
         kind=kind,
         measures=site.measures,
@@ -60,12 +63,14 @@ def topic_page(site: SiteDep, request: Request, topic: str) -> HTMLResponse:
         crumbs,
         namespace=namespace,
         shown=shown,
+        deprecation=catalogue.sources.get(shown.namespace, shown.source).deprecation,
         schemas=catalogue.topics.schemas(topic),
         producers=catalogue.clients.producers(topic),
         consumers=catalogue.clients.consumers(topic),
         groups=catalogue.overview.readers(shown.namespace, shown.source),
         measured=site.measures.of(topic),
         problem=site.measures.problem,
+        files=files_of_topics(catalogue, [shown]).get(topic, []),
         remarks=Remarks(About.TOPIC, shown.id),
     )
 

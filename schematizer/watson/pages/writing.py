@@ -54,6 +54,23 @@ def describe_source(  # noqa: PLR0913, PLR0917 - the path's parts and the form's
     return _to(site.links(request).source(namespace, source))
 
 
+@router.post("/sources/{namespace}/{source}/deprecation")
+def deprecate(  # noqa: PLR0913, PLR0917 - the path's parts and the form's
+    site: SiteDep, request: Request, namespace: str, source: str, reason: Text = "", successor: Name = ""
+) -> RedirectResponse:
+    """An empty reason takes a deprecation back."""
+    by = _writer(site, request, namespace)
+    deprecations, why = site.catalogue.deprecations, _said(reason)
+    if why is None:
+        deprecations.revoke(namespace, source, by=by)
+    else:
+        instead = _said(successor)
+        if instead is not None:  # who may not read it does not learn whether it exists
+            site.reads(request, instead.partition("/")[0])
+        deprecations.deprecate(namespace, source, why, instead, by=by)
+    return _to(site.links(request).source(namespace, source))
+
+
 @router.post("/sources/{namespace}/{source}/fields/{path:path}")
 def describe_field(  # noqa: PLR0913, PLR0917 - the path's parts and the form's
     site: SiteDep, request: Request, namespace: str, source: str, path: str, owner: Name = "", doc: Text = ""

@@ -7,17 +7,20 @@ import signal
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cdc_common.errors.codes import Code
+from cdc_common.messages.avro.encoding import VALUE, encode_long
+from cdc_common.messages.topics import partition_for
 from dev.local_stack.servers.programs import spark_environment
 from stream_runtime import fault_points
 from stream_runtime.fault_points import Fault, FaultPoint, Point, StatelessPoint
 from tests.support.joinery.local_job import LocalJob
-from tests.support.joinery.scene import Scene, random_rows
+from tests.support.joinery.scene import TARGET_PARTITIONS, Row, Scene, random_rows
 from tests.support.materializer.protocol_run import ROOT
 
 if TYPE_CHECKING:
@@ -54,6 +57,50 @@ def test_the_target_equals_the_sql_join(scene: Scene) -> None:
     with LocalJob(scene) as job:  # it continues from the committed positions
         job.run_until(lambda: scene.joined() == scene.by_sql())
         assert job.errors == {}
+
+
+def test_a_limit_stops_one_key(scene: Scene) -> None:
+    """A user with more orders than the limit stops its partition alone. Raised, the limit lets it continue."""
+    hot = 7
+    scene.write_file(most_rows=5)
+    scene.send(order(number, hot) for number in range(6))
+    scene.send(order(10 + number, number) for number in range(6))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: len(scene.joined()) == 12)
+        scene.send(user(number) for number in (hot, *range(6)))
+        elsewhere = {number for number in range(6) if partition_of_key(number) != partition_of_key(hot)}
+        job.run_until(lambda: bool(job.errors) and elsewhere <= named(scene))
+        (error,) = job.errors.values()
+    assert error.code is Code.JOIN_LIMIT
+    assert "it changes 6 joined rows, and the limit is 5" in error.problem
+    assert f"(SHA-256 {sha256(key_of(hot)).hexdigest()[:12]}…): 6 of o, 0 of u." in error.problem
+    assert hot not in named(scene)
+    scene.write_file(most_rows=6)
+    with LocalJob(scene) as job:
+        job.run_until(lambda: scene.joined() == scene.by_sql())
+    assert job.errors == {}
+
+
+def order(number: int, user_id: int) -> Row:
+    return Row("orders", {"id": number, "user_id": user_id, "total": 1.0, "note": None})
+
+
+def user(number: int) -> Row:
+    return Row("users", {"id": number, "name": "Ada", "city": None})
+
+
+def named(scene: Scene) -> set[int]:
+    """The users that joined rows have a name of."""
+    return {row[0] for row in scene.joined() if row[3] is not None}
+
+
+def key_of(user_id: int) -> bytes:
+    """The join key's Avro bytes."""
+    return VALUE + encode_long(user_id)
+
+
+def partition_of_key(user_id: int) -> int:
+    return partition_for(key_of(user_id), TARGET_PARTITIONS)
 
 
 @pytest.mark.exhaustive

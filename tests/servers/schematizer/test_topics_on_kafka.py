@@ -159,6 +159,40 @@ def test_files_become_topics_rights_quotas_and_schemas(
     assert error.name() == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
 
+def test_documentation_has_one_place(commands: TopicCommands, registry: Registry, tmp_path: Path) -> None:
+    """A table's documentation file is one of the repository; `docs apply` refuses what the repository documents."""
+    text = 'namespace = "cdc.shop"\nsource = "users"\nowner = "shop"\ndoc = "People."\n[fields.name]\ndoc = "Theirs."\n'
+    folder = commands.root / "shop" / "users" / "staging"
+    folder.mkdir(parents=True)
+    (folder / "source.toml").write_text(text)
+    applied = commands.run("apply", "staging")
+    assert applied.status == 0, applied.errors
+    assert "created source cdc.shop/users" in applied.output
+    path = "/api/v1/namespaces/cdc.shop/sources/users"
+    assert registry.call("GET", path).body["doc"] == "People."
+    assert commands.run("drift", "staging").status == 0
+
+    elsewhere = tmp_path / "users.toml"
+    elsewhere.write_text(text.replace("People.", "Others."))
+    command = [*commands.program[:-1], "docs", "apply", str(elsewhere), "--config", str(commands.settings)]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, cwd=project_root())
+    assert refused.returncode == 1
+    assert (
+        "cdc.shop/users is documented by shop/users/staging/source.toml of staging: change it there" in refused.stderr
+    )
+    orders = text.replace("cdc.shop", "staging.shop").replace("users", "orders")
+    elsewhere.write_text(orders)
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, cwd=project_root())
+    assert "staging.shop/orders is documented by shop/orders/staging/topic.toml of staging" in refused.stderr
+
+    registry.call("PUT", path, {"owner": "shop", "doc": "Others."})
+    found = commands.run("drift", "staging")
+    assert found.status == 1
+    assert "doc: Others. -> People.    # by hand: People. was applied" in found.output
+    assert commands.run("apply", "staging").status == 0
+    assert registry.call("GET", path).body["doc"] == "People."
+
+
 def test_drift_is_found_and_put_right(commands: TopicCommands, kafka: AuthorizedKafka) -> None:
     assert commands.run("apply", "staging").status == 0
     admin = kafka.admin()

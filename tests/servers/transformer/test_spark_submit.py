@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dev.local_stack.process.processes import wait_until
-from dev.local_stack.servers.spark_cluster import SparkCluster, executors
+from dev.local_stack.servers.spark_cluster import SparkCluster, executors, python_workers
 from dev.local_stack.servers.spark_submit import TRANSFORMER, SubmittedJob
 from stream_runtime.query.spark_archive import write_archive
 from tests.support.e2e.submitted import WAIT_SECONDS, check_is_of_archive
@@ -73,7 +74,7 @@ def test_executors_and_workers_that_die_lose_and_double_nothing(
     try:
         wait_for(scene, 300)
         for worker in (first, second):
-            check_is_of_archive(worker, KAFKA)
+            check_is_of_archive(partial(python_workers, worker), KAFKA)
         [executor] = executors(first)
         os.kill(executor, signal.SIGKILL)
         scene.send(range(300, 600))

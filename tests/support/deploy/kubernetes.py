@@ -33,6 +33,11 @@ class Pod(NamedTuple):
     spec: dict[str, Any]
     claims: frozenset[str]
 
+    @property
+    def containers(self) -> list[dict[str, Any]]:
+        """Its containers, and its native sidecars."""
+        return [*self.spec.get("initContainers", []), *self.spec["containers"]]
+
 
 class Container(NamedTuple):
     pod: Pod
@@ -93,4 +98,4 @@ def pods() -> Iterator[Pod]:
 
 def containers() -> dict[str, Container]:
     """Return the containers by pod and name: cassandra-cdc/publisher."""
-    return {f"{pod.name}/{spec['name']}": Container(pod, spec) for pod in pods() for spec in pod.spec["containers"]}
+    return {f"{pod.name}/{spec['name']}": Container(pod, spec) for pod in pods() for spec in pod.containers}

@@ -163,6 +163,12 @@ OWN: dict[str, Work] = {
     "cassandra-joinery try": Work(
         "joinery.commands.tried:print_trial", "tests/unit/joinery/commands/test_tried.py", ('"try"',)
     ),
+    "cassandra-joinery audit": Work(
+        "joinery.commands.audited:audit_joins", "tests/servers/joinery/test_audit.py", ("audited(",)
+    ),
+    "cassandra-joinery rebuild": Work(
+        "joinery.commands.rebuilt:rebuild_joins", "tests/servers/joinery/test_rebuild.py", ("rebuild_joins(",)
+    ),
     "cassandra-joinery plan": Work("joinery.commands.planned:print_plan", _JOINERY, ('"plan"',)),
     "cassandra-archive run": Work(
         "archive.job.run:run_archive", "tests/support/archive/archive_program.py", ('"run"',)
@@ -181,6 +187,9 @@ OWN: dict[str, Work] = {
     "cassandra-archive retry": Work("stream_runtime.commands.job_status:retry", _JOB_STATUS, ('ask(port, "retry"',)),
     "cassandra-warehouse run": Work(
         "warehouse.job.run:run_warehouse", "tests/servers/warehouse/test_program.py", ('"run"',)
+    ),
+    "cassandra-warehouse write": Work(
+        "warehouse.job.run:run_warehouse", "tests/servers/warehouse/test_objects_kill.py", ('"write"',)
     ),
     "cassandra-warehouse check": Work("warehouse.commands.check:print_check", _WAREHOUSE, ('"check"',)),
     "cassandra-warehouse plan": Work("warehouse.commands.plan:print_plan", _WAREHOUSE, ('"plan"',)),
@@ -304,6 +313,9 @@ OTHERS: dict[str, Run] = {
 OPERATORS: dict[str, str] = {
     "systemctl": "needs systemd; make verify WHAT=guides has one, and WHAT=units starts each unit",
     "-u cassandra env": "sudo's arguments, before a command of the tables above",
+    "cp -a": "make verify WHAT=guides types it on a host",
+    "tar": "make verify WHAT=guides types it on a host",
+    "sed -e": "tests/unit/deploy/test_deploy.py runs it up to kubectl",
     "kubectl": "needs a cluster; the manifests are checked by tests/unit/deploy",
     "nodetool": "Cassandra's own, on an operator's node",
     "cqlsh": "Cassandra's own, on an operator's node",

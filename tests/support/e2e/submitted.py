@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,16 +18,15 @@ from dev.local_stack.clients.change_reader import ChangeReader, partition_count
 from dev.local_stack.clients.compare import compare
 from dev.local_stack.clients.history import History
 from dev.local_stack.process.processes import wait_until
-from dev.local_stack.servers.spark_cluster import python_workers
 from dev.local_stack.servers.spark_submit import SubmittedJob
+from dev.local_stack.servers.stack import Stack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from dev.local_stack.clients.cql import CqlClient
-    from dev.local_stack.process.lifecycle import Restartable
-    from dev.local_stack.process.processes import ChildProcess
     from dev.local_stack.servers.programs import Setting
     from dev.local_stack.servers.spark_cluster import SparkServer
-    from dev.local_stack.servers.stack import Stack
 
 WAIT_SECONDS = 180.0
 AGAIN_SECONDS = 3.0
@@ -45,6 +44,14 @@ def submitted_job(
     given = {f"materializer.{name}": value for name, value in settings.items()}
     taken = {**stack.materializer.settings, "materializer.state_directory": "state", **OWN, **given}
     return SubmittedJob(master, archive, folder=folder, settings=taken, options=options)
+
+
+@contextmanager
+def stack_of_jobs(folder: Path) -> Iterator[Stack]:
+    """A stack whose job is to be stopped, so that submitted ones take its place."""
+    os.environ["CDC_SERVERS"] = str(folder / "servers.json")
+    with Stack(settings={"publisher.heartbeat_seconds": 2}) as running:
+        yield running
 
 
 class Scene:
@@ -137,22 +144,24 @@ def states(worker: SparkServer) -> set[str]:
     return {found.name for found in worker.work_directory.glob("app-*/*/state/*/*")}
 
 
-def check_is_of_archive(of: Restartable[ChildProcess], library: str) -> None:
+def check_is_of_archive(pythons: Callable[[], list[int]], library: str, unpacked: Path | None = None) -> None:
     """A library of this name in the executors' Python is the unpacked archive's, and they have no way to anything else
     of our packages. Waits until they have loaded it.
+
+    pythons: the pids of the executors' Pythons. unpacked: where the archive is; by default in their working folders.
     """
-    wait_until(lambda: bool(_loaded(of, library)), f"an executor to load {library}", WAIT_SECONDS)
-    for folder, path in _loaded(of, library):
-        assert folder in path.parents
-    for pid in python_workers(of):
+    wait_until(lambda: bool(_loaded(pythons(), library)), f"an executor to load {library}", WAIT_SECONDS)
+    for folder, path in _loaded(pythons(), library):
+        assert (unpacked or folder) in path.parents
+    for pid in pythons():
         given = psutil.Process(pid).environ().get("PYTHONPATH", "").split(os.pathsep)
         assert not [part for part in given if Path(part, "materializer").exists()]
 
 
-def _loaded(of: Restartable[ChildProcess], library: str) -> set[tuple[Path, Path]]:
+def _loaded(pids: list[int], library: str) -> set[tuple[Path, Path]]:
     """Each with the working folder of its process, which is the executor's."""
     found = set()
-    for process in map(psutil.Process, python_workers(of)):
+    for process in map(psutil.Process, pids):
         with suppress(psutil.NoSuchProcess):  # a daemon's child that has just ended
             maps = process.memory_maps()
             found |= {(Path(process.cwd()), Path(mapping.path)) for mapping in maps if library in mapping.path}

@@ -12,7 +12,7 @@ from joinery.job.native_join import NativeJoin
 from joinery.joining.errors import JoinError
 from joinery.joining.join import join_chunk
 from joinery.joining.layout import LOADING, PHASE
-from joinery.joining.records import Rule
+from joinery.joining.records import Rule, Sizes
 from joinery.output.messages import JoinedWriter
 from stream_runtime.records import Message, Record
 from tests.support.joinery.changelogs import TARGET_PARTITIONS, Change, Changelogs, Input, rule_of
@@ -53,6 +53,8 @@ class Outcome(NamedTuple):
     done: int
     # How many of them the native core has joined.
     native: int = 0
+    # The sizes of the groups that the messages have met.
+    sizes: Sizes | None = None
 
 
 def random_case(rng: random.Random, most_changes: int = 40) -> Case:
@@ -71,22 +73,28 @@ def random_case(rng: random.Random, most_changes: int = 40) -> Case:
         if not logs.deliver(*place):
             waiting.remove(place)
     sent = logs.topic[rng.randrange(TARGET_PARTITIONS)]
-    routed = [message._replace(may_miss=is_new or rng.random() < 0.5) for message in sent]
+    definition = rng.choice((0, 5))
+    numbers = (0, 5, 5, 5, 5) if rng.random() < 0.9 else (0, 5, 5, 5, 6)
+    routed = [
+        message._replace(may_miss=is_new or rng.random() < 0.5, definition=rng.choice(numbers)) for message in sent
+    ]
     if routed and rng.random() < 0.3:
         routed.insert(rng.randrange(len(routed)), rng.choice(routed))
     records = [Record(*encode(message), 2 * number, 0) for number, message in enumerate(routed)]
-    return Case(rule_of(inputs, most_rows=rng.choice((2, 10**9))), records, is_new)
+    rule = rule_of(inputs, most_rows=rng.choice((2, 10**9)))._replace(definition=definition)
+    return Case(rule, records, is_new)
 
 
 def by_python(case: Case, state: MemoryState, most_bytes: int) -> Outcome:
     """Join one message after the other, in parts."""
     made: list[Message] = []
+    sizes = _no_sizes(case)
     for done, record in enumerate(case.records):
         try:
-            _join_python(case, state, record, most_bytes, made)
+            sizes = sizes.and_then(_join_python(case, state, record, most_bytes, made))
         except (CodecError, CdcError, JoinError, *STATE_ERRORS):
-            return Outcome(made, state.data, done)
-    return Outcome(made, state.data, len(case.records))
+            return Outcome(made, state.data, done, sizes=sizes)
+    return Outcome(made, state.data, len(case.records), sizes=sizes)
 
 
 def by_core(case: Case, state: MemoryState, most_bytes: int, rng: random.Random) -> Outcome:
@@ -94,21 +102,23 @@ def by_core(case: Case, state: MemoryState, most_bytes: int, rng: random.Random)
     join = NativeJoin(case.rule, writer(case), PARTITION)
     made: list[Message] = []
     done = native = 0
+    sizes = _no_sizes(case)
     while done < len(case.records):
         records = case.records[done : done + rng.choice((1, 3, 100))]
         found = join.join(state, records, most_bytes, TS_MS)
         if found is not None:
             state.apply(found.writes)
             made += found.messages
+            sizes = sizes.and_then(found.sizes)
             native += len(records) - found.left
             done += len(records) - found.left
             continue
         try:
-            _join_python(case, state, records[0], most_bytes, made)
+            sizes = sizes.and_then(_join_python(case, state, records[0], most_bytes, made))
         except (CodecError, CdcError, JoinError, *STATE_ERRORS):
             break
         done += 1
-    return Outcome(made, state.data, done, native)
+    return Outcome(made, state.data, done, native, sizes)
 
 
 def check_join(rng: random.Random, case: Case, data: dict[bytes, bytes] | None = None) -> int:
@@ -121,6 +131,7 @@ def check_join(rng: random.Random, case: Case, data: dict[bytes, bytes] | None =
     core = by_core(case, states[1], most_bytes, rng)
     assert core.messages == python.messages
     assert core.done == python.done
+    assert core.sizes == python.sizes
     if core.done == len(case.records):
         assert core.state == python.state
     return core.native
@@ -132,14 +143,22 @@ def writer(case: Case) -> JoinedWriter:
     return JoinedWriter(plan, "target", 7, 8)
 
 
-def _join_python(case: Case, state: MemoryState, record: Record, most_bytes: int, made: list[Message]) -> None:
+def _no_sizes(case: Case) -> Sizes:
+    inputs = len(case.rule.optional)
+    return Sizes((0,) * inputs, (0,) * inputs, 0)
+
+
+def _join_python(case: Case, state: MemoryState, record: Record, most_bytes: int, made: list[Message]) -> Sizes:
     """Join one message. Its messages are added part by part."""
     messages = [(record.offset, decode(record.key, record.value))]
+    sizes = _no_sizes(case)
     while messages:
         chunk = join_chunk(case.rule, state, messages, most_bytes)
         made += writer(case).messages(chunk.changes, PARTITION, TS_MS)
         state.apply(chunk.writes)
         messages = messages[len(messages) - chunk.left :]
+        sizes = sizes.and_then(chunk.sizes)
+    return sizes
 
 
 def damaged(rng: random.Random, records: Sequence[Record]) -> list[Record]:

@@ -30,6 +30,17 @@ JOINS: dict[str, dict[str, Any]] = {
     "inner": {},
     "left": {"input": {"o": _SHOP, "u": {**_USERS, "optional": True}}},
     "full": {"input": {"o": {**_SHOP, "optional": True}, "u": {**_USERS, "optional": True}}},
+    "filtered": {
+        "input": {
+            "o": {**_SHOP, "where": ["total >= 0.5", "note in ('', 'x')"], "optional": True},
+            "u": {**_USERS, "optional": True},
+        }
+    },
+    "filtered twice": {
+        "input": {"o": {**_SHOP, "where": ["id <> 1"]}, "u": {**_SHOP, "where": ["note is null"]}},
+        "on": ["o.user_id = u.id"],
+        "select": ["o.id as order_id", "o.total", "u.user_id as other", "u.note"],
+    },
     "twice": {
         "input": {"o": _SHOP, "u": {**_SHOP, "optional": True}},
         "on": ["o.user_id = u.id"],

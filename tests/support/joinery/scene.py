@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import duckdb
+import fastavro
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_common.messages import wire
 from cdc_common.messages.topics import partition_for
 from cdc_common.settings import KafkaSettings, RegistrySettings
+from joinery.definition_file import load_joins
 from joinery.planning.joined_schema import key_schema, value_schema
 from joinery.planning.plan import plan_join
 from joinery.settings import JoinerySettings, Settings
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 SOURCE_PARTITIONS = 2
 TARGET_PARTITIONS = 3
+FILTER = "total < 3"
+"""Of the orders. A random order passes in three of four cases."""
 KEYS = {"orders": {"id": "int"}, "users": {"id": "long"}}
 
 
@@ -51,7 +56,7 @@ class Row(NamedTuple):
 
 
 class Scene:
-    """The left join of orders with their users. Changes go to topics as the materializer sends them."""
+    """The left join of some orders with their users. Changes go to topics as the materializer sends them."""
 
     def __init__(self, bootstrap: str, registry: Registry, prefix: str, folder: Path) -> None:
         self.bootstrap = bootstrap
@@ -62,14 +67,21 @@ class Scene:
         self._registry = registry
         self._sequences: dict[tuple[str, int], int] = {}
         self._ids = {table: self._register(table) for table in KEYS}
+        self.where = FILTER
+        self.selected = ["o.id as order_id", "o.total", "u.name as user_name"]
+        self._schemas: dict[int, Any] = {}
+        self.write_file()
+
+    def write_file(self, most_rows: int = 1_000_000) -> None:
         self.file.write_text(
             f"""[[join]]
 name = "orders"
-target = {{ namespace = "{prefix}.joined", source = "orders" }}
+target = {{ namespace = "{self.prefix}.joined", source = "orders" }}
 on = ["o.user_id = u.id"]
-select = ["o.id as order_id", "o.total", "u.name as user_name"]
-input.o = {{ namespace = "{prefix}.shop", source = "orders" }}
-input.u = {{ namespace = "{prefix}.shop", source = "users", optional = true }}
+select = {json.dumps(self.selected)}
+most_rows = {most_rows}
+input.o = {{ namespace = "{self.prefix}.shop", source = "orders", where = ["{self.where}"] }}
+input.u = {{ namespace = "{self.prefix}.shop", source = "users", optional = true }}
 """
         )
 
@@ -122,8 +134,8 @@ input.u = {{ namespace = "{prefix}.shop", source = "users", optional = true }}
 
     def joined(self) -> list[tuple[Any, ...]]:
         """The joined rows that the target has. The chain of each is checked."""
-        plan = self._plan()
-        keys, values = key_schema(plan), value_schema(plan)
+        plan = self.plan
+        keys = key_schema(plan)
         found: dict[bytes, Any] = {}
         if self.target not in AdminClient({"bootstrap.servers": self.bootstrap}).list_topics(timeout=30).topics:
             return []
@@ -136,38 +148,48 @@ input.u = {{ namespace = "{prefix}.shop", source = "users", optional = true }}
                 continue
             assert isinstance(value, bytes)
             decode(keys, key[wire.HEADER_SIZE :])
-            change = decode(values, value[wire.HEADER_SIZE :])
+            change = self.change(value)
             assert found.pop(key, None) == change["before"], (key, change)
             assert sequences.get(key, -1) < change["source"]["row_sequence"]
             sequences[key] = change["source"]["row_sequence"]
             if change["after"] is not None:
                 found[key] = change["after"]
-        return sorted((tuple(row.values()) for row in found.values()), key=repr)
+        names = [field["name"] for field in plan.row_fields]
+        return sorted((tuple(row[name] for name in names) for row in found.values()), key=repr)
 
     def by_sql(self) -> list[tuple[Any, ...]]:
         """The join of the tables as they are."""
         with duckdb.connect() as database:
-            database.execute("CREATE TABLE o (id INT, user_id INT, total DOUBLE)")
+            database.execute("CREATE TABLE o (id INT, user_id INT, total DOUBLE, note VARCHAR)")
             database.execute("CREATE TABLE u (id BIGINT, name VARCHAR)")
             for row in self.rows["orders"].values():
-                database.execute("INSERT INTO o VALUES (?, ?, ?)", [row["id"], row["user_id"], row["total"]])
+                values = [row["id"], row["user_id"], row["total"], row["note"]]
+                database.execute("INSERT INTO o VALUES (?, ?, ?, ?)", values)
             for row in self.rows["users"].values():
                 database.execute("INSERT INTO u VALUES (?, ?)", [row["id"], row["name"]])
-            selected = "coalesce(o.user_id, u.id), o.id, o.total, u.name"
-            found = database.execute(f"SELECT {selected} FROM o LEFT JOIN u ON o.user_id = u.id").fetchall()
+            selected = ", ".join(("coalesce(o.user_id, u.id)", *self.selected))
+            joined = f"o LEFT JOIN u ON o.user_id = u.id WHERE o.{self.where}"
+            found = database.execute(f"SELECT {selected} FROM {joined}").fetchall()
         return sorted(found, key=repr)
 
-    def _plan(self) -> JoinPlan:
-        return plan_join(
-            tables.join_of(
-                input={
-                    "o": {"namespace": "shop", "source": "orders"},
-                    "u": {"namespace": "shop", "source": "users", "optional": True},
-                },
-                target={"namespace": f"{self.prefix}.joined", "source": "orders"},
-            ),
-            {"o": schema_of("orders"), "u": schema_of("users")},
-        )
+    def change(self, value: bytes) -> Any:  # noqa: ANN401 - an envelope
+        """A change of the target under the newest schema."""
+        written = self._schema(wire.schema_id(value))
+        stream = io.BytesIO(value[wire.HEADER_SIZE :])
+        found = fastavro.schemaless_reader(stream, written, fastavro.parse_schema(value_schema(self.plan)))
+        assert not stream.read()
+        return found
+
+    def _schema(self, schema_id: int) -> Any:  # noqa: ANN401 - a schema
+        if schema_id not in self._schemas:
+            text = self._registry.call("GET", f"/schemas/ids/{schema_id}").body["schema"]
+            self._schemas[schema_id] = fastavro.parse_schema(json.loads(text))
+        return self._schemas[schema_id]
+
+    @property
+    def plan(self) -> JoinPlan:
+        (join,) = load_joins(self.file)
+        return plan_join(join, {"o": schema_of("orders"), "u": schema_of("users")})
 
     def _register(self, table: str) -> tuple[int, int]:
         body = {

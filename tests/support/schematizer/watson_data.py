@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cdc_common.clients.registry.kinds import About
-from cdc_common.clients.registry.views import DataSource, FieldText, SourceDocumentation
+from cdc_common.clients.registry.views import DataSource, FieldText, Managed, SourceDocumentation
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ DOCUMENTED = {
         },
     ),
 }
+FILE = "acme/shop/stock/prod/topic.toml"
 NOTE = """The total is **not** the sum of the lines when a voucher was used:
 
 - the voucher is a line of its own, with a negative price
@@ -79,6 +80,7 @@ def fill(store: Store, catalogue: Catalogue) -> None:
     catalogue.notes.add(About.FIELD, total, NOTE, by=BY)
     catalogue.tags.put("finance", About.FIELD, total, by=BY)
     _clients(catalogue)
+    _topic_file(catalogue)
 
 
 def _register(store: Store, table: str, columns: dict[str, tuple[str, str]]) -> None:
@@ -127,3 +129,17 @@ def _clients(catalogue: Catalogue) -> None:
     catalogue.data_targets.put_group(
         "warehouse", "warehouse-loader", [DataSource(namespace=NAMESPACE, source=None)], by=BY
     )
+
+
+def _topic_file(catalogue: Catalogue) -> None:
+    """The note of `topics apply` about stock's topic."""
+    about = {
+        "path": FILE,
+        "link": f"https://git.example/topics/{FILE}",
+        "typology": "changelog",
+        "contact": "#logistics",
+    }
+    noted = Managed(kind="topic", name=f"{NAMESPACE}.stock", content={}, about=about)
+    lease = catalogue.deployments.lease("prod", "ci", 60, None, by=BY)
+    catalogue.deployments.change("prod", lease.token, [noted], [], by=BY)
+    catalogue.deployments.release("prod", lease.token, by=BY)

@@ -41,10 +41,32 @@ def check_search(store: Store, catalogue: Catalogue) -> None:
     assert find("cdc.shop.orders")[0] == "topic cdc.shop.orders"
     assert set(find("personal")) == {"field customer", "field name", "field email"}
     assert find("orders")[0] == "source orders"
+    assert "field placed" in find("timestamp")
+    assert "field joined" in find("date")
+    assert "field price" in find("double")
+    _find_near(catalogue)
     assert "voucher" in next(iter(catalogue.search.find("voucher"))).snippet
 
     _find_for_readers(store, catalogue)
     _follow_changes(store, catalogue)
+
+
+def _find_near(catalogue: Catalogue) -> None:
+    """Check what misspelt words find."""
+
+    def near(query: str, *grants: str) -> tuple[str, str] | None:
+        granted = Grants(tuple(map(grant_from_text, grants or ("reader:*",))))
+        found = catalogue.search.find_near(query, 5, granted)
+        return None if found is None else (found.words, found.found[0].name)
+
+    assert near("custmer") == ("customer", "customer")
+    assert near("cutsomer") == ("customer", "customer")
+    assert near("vaucher") == ("voucher", "total")
+    assert near("ordrs totl") == ("orders total", "total")
+    assert near("wharehouse") == ("warehouse", "warehouse")
+    assert near("zeppelin") is None
+    assert near("tex") is None, "too short to guess"
+    assert near("custmer", "reader:other") is None, "what a login may not read gives no word"
 
 
 def _find_for_readers(store: Store, catalogue: Catalogue) -> None:

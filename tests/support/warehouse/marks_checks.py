@@ -28,7 +28,7 @@ class MemoryCatalogue:
     def __init__(self, marks: Mapping[int, Mapping[str, Mark]] = MARKS) -> None:
         self._marks = marks
 
-    def marks(self, schema_id: int) -> Mapping[str, Mark]:
+    def marks(self, schema_id: int, _topic: str) -> Mapping[str, Mark]:
         return self._marks.get(schema_id, {})
 
 

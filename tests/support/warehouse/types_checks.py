@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from tests.support.warehouse.scene import ID, KEY_ID, KEY_SCHEMA, Shop, Warehous
 from warehouse.targets.statements import full_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from warehouse.tables.forms import Form
     from warehouse.targets.connection import Connection
@@ -71,24 +72,32 @@ TEXTS: dict[str, list[Any]] = {
 """Nested values as a warehouse gives them back."""
 
 
-def shop_of_types() -> Shop:
+Types = Mapping[str, tuple[Any, list[Any]]]
+"""Of columns: the Avro type, and values."""
+
+
+def shop_of_types(types: Types = TYPES) -> Shop:
     """A table with a column of each type."""
-    fields = [ID, *(nullable(name, kind) for name, (kind, _) in TYPES.items())]
+    fields = [ID, *(nullable(name, kind) for name, (kind, _) in types.items())]
     return Shop(schemas={KEY_ID: KEY_SCHEMA, 10: envelope(fields)})
 
 
 def check_types(connect: Callable[[], Connection], queries: Mapping[str, str], form: Form) -> None:
     """Load values of each type, and compare them with what the warehouse gives back."""
     shop = shop_of_types()
-    warehouse = Warehouse(shop.topic, connect, form)
-    most = max(len(values) for _, values in TYPES.values())
+    check_values(shop, Warehouse(shop.topic, connect, form), queries)
+
+
+def check_values(shop: Shop, warehouse: Warehouse, queries: Mapping[str, str], types: Types = TYPES) -> None:
+    """As check_types. shop: of these types."""
+    most = max(len(values) for _, values in types.values())
     sent = [
-        {name: values[key] if key < len(values) else None for name, (_, values) in TYPES.items()} for key in range(most)
+        {name: values[key] if key < len(values) else None for name, (_, values) in types.items()} for key in range(most)
     ]
     for key, row in enumerate(sent):
         shop.put(key, 10, **row)
     warehouse.run()
-    columns = ", ".join(queries.get(name, f'"{name}"') for name in TYPES)
+    columns = ", ".join(queries.get(name, f'"{name}"') for name in types)
     read = warehouse.loader.connection.run(f"SELECT {columns} FROM {full_name(warehouse.table)} ORDER BY id")
     for row, found in zip(sent, read, strict=True):
         for (name, wanted), value in zip(row.items(), found, strict=True):
@@ -106,8 +115,17 @@ def check_widened(connect: Callable[[], Connection], form: Form) -> None:
     """Each type becomes wider by a newer schema. Values of messages with the older one are the same, before and after
     it.
     """
-    shop = Shop(schemas={KEY_ID: KEY_SCHEMA, **{number: envelope(fields) for number, fields in WIDENED.items()}})
-    warehouse = Warehouse(shop.topic, connect, form)
+    shop = shop_of_widened()
+    check_wider(shop, Warehouse(shop.topic, connect, form))
+
+
+def shop_of_widened() -> Shop:
+    """A table whose columns become wider."""
+    return Shop(schemas={KEY_ID: KEY_SCHEMA, **{number: envelope(fields) for number, fields in WIDENED.items()}})
+
+
+def check_wider(shop: Shop, warehouse: Warehouse) -> None:
+    """As check_widened."""
     rows: dict[int, dict[str, Any]] = {
         10: {"a": -INT_MAX - 1, "b": 0.5, "c": "é", "d": INT_MAX},
         11: {"a": LONG_MAX, "b": 1 / 3, "c": b"\xff\0", "d": 0.1},
@@ -119,7 +137,7 @@ def check_widened(connect: Callable[[], Connection], form: Form) -> None:
     warehouse.run()
     found = {row.pop("id"): row for row in warehouse.rows()}
     older = {**rows[10], "c": "é".encode()}
-    assert {key: {**row, "c": row["c"] and bytes(row["c"])} for key, row in found.items()} == {
+    assert {key: {**row, "c": row["c"] and _bytes(row["c"])} for key, row in found.items()} == {
         **dict.fromkeys((0, 2, 4), older),
         **dict.fromkeys((1, 3), rows[11]),
         5: dict.fromkeys("abcd"),
@@ -133,6 +151,11 @@ def _send_row(shop: Shop, key: int, schema_id: int, row: dict[str, Any]) -> None
     shop.topic.send(0, shop.topic.encode(schema_id, change), key_bytes(key))
 
 
+def _bytes(value: Any) -> bytes:  # noqa: ANN401 - of a warehouse
+    """Bytes. The driver of Redshift has a text of PostgreSQL's."""
+    return bytes.fromhex(value.removeprefix("\\x")) if isinstance(value, str) else bytes(value)
+
+
 def _is_same(name: str, wanted: Any, value: Any) -> bool:  # noqa: ANN401 - of any type
     if wanted is None or value is None:
         return wanted is value
@@ -140,4 +163,4 @@ def _is_same(name: str, wanted: Any, value: Any) -> bool:  # noqa: ANN401 - of a
         return value in TEXTS[name]
     if name in {"float", "double"}:
         return struct.pack(name[0], value) == struct.pack(name[0], wanted)
-    return bool(value == wanted)
+    return bool((_bytes(value) if isinstance(wanted, bytes) else value) == wanted)

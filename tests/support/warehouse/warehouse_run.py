@@ -128,7 +128,7 @@ class WarehouseSetup(NamedTuple):
         finally:
             loop.close()
 
-    def check(self, end: int) -> None:
+    def check(self, end: int, **settings: Any) -> None:  # noqa: ANN401 - settings
         """The table equals the fold of all messages up to `end`."""
         wanted: dict[int, dict[str, Any]] = {}
         for number in range(end):
@@ -137,7 +137,7 @@ class WarehouseSetup(NamedTuple):
                 wanted.pop(number % KEYS, None)
             else:
                 wanted[number % KEYS] = {"id": row["id"], "name": row["name"]}
-        loader = open_loader(self.settings().warehouse)
+        loader = open_loader(self.settings(**settings).warehouse)
         table = table_name(self.topic, "topics")
         found = loader.connection.run(f"SELECT id, name FROM {full_name(table)} ORDER BY id")
         loader.connection.close()

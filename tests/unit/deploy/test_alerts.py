@@ -28,7 +28,7 @@ ROW = re.compile(
 
 PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
 REGISTRY, TRANSFORMER = "cassandra-schematizer", "cassandra-transformer"
-ARCHIVE, WAREHOUSE = "cassandra-archive", "cassandra-warehouse"
+ARCHIVE, WAREHOUSE, JOINERY = "cassandra-archive", "cassandra-warehouse", "cassandra-joinery"
 PARTITION = (("topic", "cdc.raw.shop.orders"), ("partition", "3"))
 MIB = 1 << 20
 
@@ -298,6 +298,35 @@ CASES = {
         {"cdc_warehouse_lag_age_seconds": 660},
         {"cdc_warehouse_lag_age_seconds": 31},
         "The warehouse job on sick measured its lag 11m 0s ago.",
+    ),
+    "CdcJoineryDown": Case(JOINERY, {"up": 0}, {"up": 1}, "The job of joins on sick does not answer."),
+    "CdcJoineryPartitionStopped": Case(
+        JOINERY,
+        {"cdc_joinery_stopped_seconds": 600},
+        {"cdc_joinery_stopped_seconds": 240},
+        "cdc.raw.shop.orders-3 has been stopped by CDC-155 for 10m 0s.",
+        labels=(*PARTITION, ("code", "CDC-155")),
+    ),
+    "CdcJoineryBehind": Case(
+        JOINERY,
+        {"cdc_joinery_lag_seconds": 1200},
+        {"cdc_joinery_lag_seconds": 600},
+        "The first message of cdc.raw.shop.orders-3 that is not joined is 20m 0s old.",
+        labels=PARTITION,
+    ),
+    "CdcJoineryRetentionNear": Case(
+        JOINERY,
+        {"cdc_joinery_retention_seconds_left": 40 * 3600},
+        {"cdc_joinery_retention_seconds_left": 50 * 3600},
+        "Kafka may delete messages of cdc.raw.shop.orders-3 that are not joined in 1d 16h 0m 0s.",
+        labels=PARTITION,
+    ),
+    "CdcJoineryLoadsLong": Case(
+        JOINERY,
+        {'cdc_joinery_loading_partitions{join="orders"}': 3},
+        {'cdc_joinery_loading_partitions{join="orders"}': 0},
+        "3 partitions of the join orders have loaded their inputs for 45 minutes.",
+        labels=(("join", "orders"),),
     ),
     "CdcNodeNotTruncated": Case(
         MATERIALIZER,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from cdc_common.settings.describe import all_settings, setting
 from tests.support.deploy.alert_rules import RULES
@@ -68,7 +72,7 @@ def test_the_dashboards_show_what_the_alerts_ask_for() -> None:
 
 def test_the_dashboards_are_a_set() -> None:
     """One for all programs together and one for each; each leads to the others, by their tag."""
-    jobs = {"materializer", "transformers", "archive", "warehouse"}
+    jobs = {"materializer", "transformers", "joinery", "archive", "warehouse"}
     assert DASHBOARDS.keys() == {"overview", "publishers", "fillers", "schematizer"} | jobs
     for name, dashboard in DASHBOARDS.items():
         assert dashboard["uid"] == f"cassandra-cdc-{name}"
@@ -87,10 +91,12 @@ def test_each_image_starts_its_program() -> None:
     stages = dict(re.findall(r"^FROM \S+ AS ([\w-]+)\n((?:(?!FROM ).*\n?)*)", DOCKERFILE, re.MULTILINE))
     jobs = re.findall(r"^FROM spark-base AS (\w+)$", DOCKERFILE, re.MULTILINE)
     assert jobs == ["materializer", "transformer", "archive", "joinery", "warehouse", "spark"], "they share a layer"
-    assert "[transformer]" in stages["spark-base"], "its requirements include the materializer's"
+    assert "/requirements/transformer.txt" in stages["spark-base"], "its requirements are the materializer's, and more"
+    assert DOCKERFILE.count("COPY . .") == 1, "what the wheel is built of changes no layer of libraries"
     for unit in (DEPLOY / "systemd").glob("*.service"):
         program = unit.stem.removeprefix("cassandra-")
-        assert program in jobs or re.search(rf"\[{program}[,\]]", stages[program])
+        assert re.search(rf"\[{program}[,\]]", stages[program])
+        assert f'image.title="cassandra-{program}"' in stages[program]
         assert f'ENTRYPOINT ["cassandra-{program}"]' in stages[program]
         command = re.findall(r"^ExecStart=\S+ (\w+)$", unit.read_text(), re.MULTILINE)
         assert re.findall(r'^CMD \["(\w+)"\]$', stages[program], re.MULTILINE) == command
@@ -100,6 +106,29 @@ def test_each_image_starts_its_program() -> None:
         assert f"http://127.0.0.1:{port}/health" in stages[program]
         assert f"CDC_{program.upper()}__OPERATIONS_ADDRESS=0.0.0.0" in stages[program]
     assert "[schematizer,postgresql]" in stages["schematizer"]
+    assert "[archive,joinery,transformer,warehouse]" in stages["spark"]
+
+
+def test_the_libraries_of_an_image_are_those_of_its_extras(tmp_path: Path) -> None:
+    """As the package's own metadata, made by setuptools, has them, with the extras that an extra names."""
+    paths = (DEPLOY / "images" / "requirements.py", ROOT / "pyproject.toml", tmp_path / "requirements")
+    subprocess.run([sys.executable, *map(str, paths)], check=True)
+    for program in ("publisher", "filler", "schematizer", "postgresql", "transformer", "archive", "warehouse"):
+        assert f"/requirements/{program}.txt" in DOCKERFILE
+        lines = (tmp_path / "requirements" / f"{program}.txt").read_text().splitlines()
+        assert {str(Requirement(line)) for line in lines} == expected_libraries({program, ""})
+
+
+def expected_libraries(extras: set[str]) -> set[str]:
+    """Return the requirements of the package with these extras on others."""
+    found = [Requirement(line) for line in metadata.requires("cassandra-cdc-materializer") or ()]
+    due = [one for one in found if one.marker is None or any(one.marker.evaluate({"extra": name}) for name in extras)]
+    own = {name for one in due if one.name == "cassandra-cdc-materializer" for name in one.extras}
+    if not own <= extras:
+        return expected_libraries(extras | own)
+    for one in due:
+        one.marker = None
+    return {str(one) for one in due if one.name != "cassandra-cdc-materializer"}
 
 
 def test_each_program_has_a_port_of_its_own() -> None:
@@ -120,6 +149,17 @@ def test_prometheus_scrapes_each_program_on_hosts() -> None:
     }
     ports = {known.name: known.default for known in all_settings() if known.name.endswith(".operations_port")}
     assert found == {f"cassandra-{name.partition('.')[0]}": {port} for name, port in ports.items()}
+
+
+def test_the_alerts_become_a_rule_of_the_operator() -> None:
+    """The command of the README, up to kubectl."""
+    readme = (DEPLOY / "README.md").read_text()
+    [command] = re.findall(r"^(sed .*?) \| kubectl apply -f -$", readme, re.MULTILINE | re.DOTALL)
+    done = subprocess.run(["/bin/bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    rule = yaml.safe_load(done.stdout)
+    assert rule["kind"] == "PrometheusRule"
+    assert rule["metadata"]["name"] == "cassandra-cdc"
+    assert rule["spec"] == yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())
 
 
 def test_the_guide_has_each_port() -> None:

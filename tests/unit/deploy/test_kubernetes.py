@@ -72,6 +72,7 @@ JOBS = {
 """The programs that are Spark jobs."""
 EXECUTORS = {job: f"cassandra-{job}-executor/spark-kubernetes-executor" for job in JOBS}
 OURS = [*PROGRAMS.values(), *EXECUTORS.values()]
+SIDECARS = ("publisher", "filler")
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 each_program = pytest.mark.parametrize("program", PROGRAMS)
@@ -113,7 +114,7 @@ def test_what_is_wrong_would_be_noticed() -> None:
 def test_all_files_are_applied() -> None:
     files = {file.name for file in MANIFESTS.iterdir()}
     made = [file for generator in KUSTOMIZATION["configMapGenerator"] for file in generator["files"]]
-    assert {"kustomization.yaml", *KUSTOMIZATION["resources"], *made} == files
+    assert {"kustomization.yaml", *KUSTOMIZATION["configurations"], *KUSTOMIZATION["resources"], *made} == files
     assert KUSTOMIZATION["namespace"] == named("Namespace", KUSTOMIZATION["namespace"])["metadata"]["name"]
 
 
@@ -234,9 +235,9 @@ def test_a_pod_holds_together(pod: Pod) -> None:
     volumes = [volume["name"] for volume in pod.spec["volumes"]]
     assert len(set(volumes)) == len(volumes)
     assert not pod.claims & set(volumes)
-    used = {mount["name"] for container in pod.spec["containers"] for mount in container["volumeMounts"]}
+    used = {mount["name"] for container in pod.containers for mount in container["volumeMounts"]}
     assert used == {*volumes, *pod.claims}
-    for container in pod.spec["containers"]:
+    for container in pod.containers:
         ports = Container(pod, container).ports
         for probe in PROBES:
             asked = container.get(probe, {})
@@ -253,7 +254,7 @@ def test_a_pod_is_what_the_restricted_standard_allows(pod: Pod) -> None:
     dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
     [(user, group)] = re.findall(r"useradd --uid (\d+) --gid (\d+)", dockerfile)
     assert (own["runAsUser"], own["runAsGroup"], own["fsGroup"]) == (int(user), int(group), int(group))
-    for container in pod.spec["containers"]:
+    for container in pod.containers:
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     kinds = {kind for volume in pod.spec["volumes"] for kind in volume if kind != "name"}
@@ -275,7 +276,8 @@ def test_a_probe_asks_for_what_is_served(program: str) -> None:
             else:
                 assert container.ports[asked["port"]] == setting("schematizer.port").default
                 assert asked["path"] in api
-    assert {"startupProbe", "livenessProbe"} <= container.spec.keys()
+    assert "livenessProbe" in container.spec
+    assert ("startupProbe" in container.spec) == (program not in SIDECARS)
     assert container.spec["livenessProbe"]["httpGet"]["path"] == "/health", "nothing that a restart would not fix"
 
 
@@ -298,13 +300,23 @@ def test_the_nodes_have_cdc() -> None:
 
 
 def test_sidecars_take_their_node_out_of_service_for_nothing() -> None:
-    for program in ("publisher", "filler"):
+    for program in SIDECARS:
         assert "readinessProbe" not in container_of(program).spec
     assert named("Service", "cassandra-cdc")["spec"]["publishNotReadyAddresses"]
 
 
+def test_sidecars_outlive_cassandra_and_do_not_hold_it_up() -> None:
+    """A native sidecar ends after the containers; Kubernetes waits for its startup probe before it starts them."""
+    spec = PODS["cassandra-cdc"].spec
+    assert [container["name"] for container in spec["containers"]] == ["cassandra"]
+    assert [container["name"] for container in spec["initContainers"]] == list(SIDECARS)
+    for sidecar in spec["initContainers"]:
+        assert sidecar["restartPolicy"] == "Always", "or it is awaited as any other init container"
+        assert "startupProbe" not in sidecar
+
+
 def test_a_node_has_as_much_memory_under_systemd() -> None:
-    for program in ("publisher", "filler"):
+    for program in SIDECARS:
         limit = container_of(program).spec["resources"]["limits"]["memory"]
         unit = (ROOT / "deploy" / "systemd" / f"cassandra-{program}.service").read_text()
         assert f"MemoryMax={limit.removesuffix('i')}" in unit.splitlines()
@@ -319,7 +331,7 @@ def test_it_finds_its_pods(kind: str) -> None:
         selector = spec.get("podSelector", spec.get("selector"))
         labels = selector.get("matchLabels", selector)
         [pod] = [pod for pod in PODS.values() if labels.items() <= pod.metadata["labels"].items()]
-        ports = {name for container in pod.spec["containers"] for name in Container(pod, container).ports}
+        ports = {name for container in pod.containers for name in Container(pod, container).ports}
         wanted = [port["targetPort"] for port in spec.get("ports", [])]
         wanted += [port["port"] for rule in spec.get("ingress", []) for port in rule["ports"]]
         assert set(wanted) <= ports
@@ -366,6 +378,21 @@ def test_images_are_of_this_version() -> None:
         assert spec["image"] == f"cassandra-cdc-spark:{VERSION}"
         assert f"pyspark=={spec['sparkVersion']}" in REQUIREMENTS.read_text()
         assert f"ARG SPARK_VERSION={spec['sparkVersion']}\n" in dockerfile
+
+
+def test_each_image_can_be_pinned_by_its_digest(tmp_path: Path) -> None:
+    """As deploy/README.md says, with kustomize's `images`; a SparkApplication's image, too."""
+    if (kubectl := shutil.which("kubectl")) is None:
+        pytest.skip("kubectl, which has kustomize, is not on the PATH")
+    copied = shutil.copytree(MANIFESTS, tmp_path / "kubernetes")
+    digest = f"sha256:{'0' * 64}"
+    names = {"cassandra", "cassandra-cdc-spark", "cassandra-publisher", "cassandra-filler", "cassandra-schematizer"}
+    images = [{"name": name, "newName": f"registry.example.com/{name}", "digest": digest} for name in sorted(names)]
+    (copied / "kustomization.yaml").write_text(yaml.safe_dump({**KUSTOMIZATION, "images": images}))
+    done = subprocess.run([kubectl, "kustomize", str(copied)], capture_output=True, text=True, check=True)
+    found = re.findall(r"\bimage: (\S+)$", done.stdout, re.MULTILINE)
+    assert set(found) == {f"registry.example.com/{name}@{digest}" for name in names}
+    assert found.count(f"registry.example.com/cassandra-cdc-spark@{digest}") == len(JOBS)
 
 
 @each_job
@@ -416,6 +443,21 @@ def test_prometheus_finds_each_program_under_its_job() -> None:
     assert jobs == {f"cassandra-{program}" for program in PROGRAMS}
     asked = set(re.findall(r'job="([\w-]+)"', " ".join(rule["expr"] for rule in RULES.values())))
     assert asked | WITHOUT_ALERTS == jobs
+
+
+def test_a_pod_monitor_finds_each_program_under_its_job() -> None:
+    """For the Prometheus operator, as scrape.yml for a Prometheus of one's own."""
+    monitor = yaml.safe_load((SCRAPE.parent / "podmonitor.yaml").read_text())
+    assert monitor["metadata"]["namespace"] == KUSTOMIZATION["namespace"]
+    wanted = monitor["spec"]["selector"]["matchLabels"].items()
+    assert all(wanted <= container_of(program).pod.metadata["labels"].items() for program in PROGRAMS)
+    jobs = {}
+    for endpoint in monitor["spec"]["podMetricsEndpoints"]:
+        job, instance = endpoint["relabelings"]
+        jobs[endpoint["port"]] = job["replacement"]
+        assert (job["targetLabel"], instance["targetLabel"]) == ("job", "instance")
+    assert jobs == {program: f"cassandra-{program}" for program in PROGRAMS}
+    assert all(program in container_of(program).ports for program in PROGRAMS)
 
 
 def test_prometheus_itself_takes_the_scraping(tmp_path: Path) -> None:

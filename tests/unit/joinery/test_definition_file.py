@@ -78,6 +78,12 @@ def test_several_conditions_and_inputs(tmp_path: Path) -> None:
             ', join "one"',
             "o.a = u.b has no column of 'x': all inputs of a join have the same join key. Write two joins",
         ),
+        (HEAD + ON + 'input.o.where = ["total = high"]', ', join "one"', ""),
+        (
+            HEAD.replace('"orders" }', '"orders", where = ["total = high"] }') + ON,
+            ', join "one", input, o',
+            "the filter 'total = high' is not of the form `column >= 10`",
+        ),
         (HEAD + ON + 'select = ["o.a.b"]', ', join "one"', "is not of the form `input.column`"),
         (HEAD + ON + 'select = ["x.a"]', ', join "one"', "select names x.a, and there is no input 'x'"),
         (HEAD + ON + 'select = ["o.a", "o.a as b"]', ', join "one"', "select has o.a twice"),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from archive.job import planner
-from archive.job.file_topics import FileTopics
 from archive.job.planner import TopicPlanner
 from archive.job.run import job_of
 from archive.settings import ArchiveSettings, Settings
@@ -16,6 +14,7 @@ from cdc_common.clients.registry.errors import RegistryRequestError, no_answer
 from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.clients.registry.views import Managed
 from cdc_common.settings import RegistrySettings
+from stream_runtime.driver.file_topics import FileTopics
 from stream_runtime.records import TopicShape
 
 if TYPE_CHECKING:
@@ -28,16 +27,17 @@ class Registry:
     """SchematizerClient.managed, as far as it is used."""
 
     def __init__(self) -> None:
-        self.topics: dict[str, dict[str, Any] | None] = {}
+        self.topics: dict[str, dict[str, Any]] = {}
+        self.pending: set[str] = set()
         self.is_away = False
 
     def managed(self, deployment: str, kind: str) -> list[Managed]:
-        assert (deployment, kind) == ("prod", "topic")
+        assert (deployment, kind) == ("prod", "archive")
         if self.is_away:
             raise no_answer("http://registry", "GET /", "refused")
         return [
-            Managed(kind=kind, name=name, content={}, about={} if archive is None else {"archive": json.dumps(archive)})
-            for name, archive in self.topics.items()
+            Managed(kind=kind, name=name, content=content, about={"pending": "true"} if name in self.pending else {})
+            for name, content in self.topics.items()
         ]
 
 
@@ -71,14 +71,14 @@ def made(now: list[float], **settings: Any) -> TopicPlanner:  # noqa: ANN401 - o
 
 
 def test_a_new_file_is_archived_with_no_other_step(registry: Registry) -> None:
-    registry.topics = {"shop.plain": None, "shop.absent": {}}
+    registry.topics, registry.pending = {"shop.plain": {}, "shop.absent": {}}, {"shop.plain"}
     now = [0.0]
     job = made(now, topics=["cdc.*"], topic_settings=["shop.orders lost=accept layout=hive"])
     assert set(job.plan_batch().streams) == {"cdc.shop.users"}
     registry.topics["shop.orders"] = {
         "layout": "iceberg",
         "bucket": "day",
-        "event_time": ["at"],
+        "event_time": "at|made_at",
         "table": "lake.orders",
         "format": "json",
     }
@@ -87,7 +87,7 @@ def test_a_new_file_is_archived_with_no_other_step(registry: Registry) -> None:
     assert stream.definition._asdict() == job.definition_of("cdc.shop.users")._asdict() | {
         "table": "lake.orders",
         "bucket": "day",
-        "event_time": ("at",),
+        "event_time": ("at", "made_at"),
         "format": "json",
         "subject": "shop.orders-value",
         "layout": "hive",  # the job's own settings count before the file
@@ -105,6 +105,16 @@ def test_a_changed_file_changes_the_definition(registry: Registry) -> None:
     after = job.plan_batch().streams["shop.orders"]
     assert (before.definition.bucket, after.definition.bucket) == ("hour", "day")
     assert after.shape == before.shape
+
+
+def test_a_topic_whose_file_asks_no_longer_leaves_the_plan(registry: Registry) -> None:
+    registry.topics = {"shop.orders": {"table": "lake.orders"}, "shop.plain": {}}
+    now = [0.0]
+    job = made(now)
+    assert set(job.plan_batch().streams) == {"shop.orders", "shop.plain"}
+    del registry.topics["shop.orders"]
+    now[0] = 100.0
+    assert set(job.plan_batch().streams) == {"shop.plain"}, "and goes on in no other table"
 
 
 def test_excluded_topics_stay_out(registry: Registry) -> None:
@@ -125,4 +135,4 @@ def test_the_last_answer_counts_while_the_registry_is_away(registry: Registry) -
 
 
 def test_without_a_deployment_nothing_is_asked() -> None:
-    assert FileTopics(RegistrySettings(url="http://127.0.0.1:1"), "").read() == {}
+    assert FileTopics(RegistrySettings(url="http://127.0.0.1:1"), "", "archive").read() == {}

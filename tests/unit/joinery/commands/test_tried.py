@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 GUIDE = (project_root() / "docs" / "guides" / "joins.md").read_text()
 JOINS, CASE = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
-(OUTPUT,) = re.findall(r"```text\n(.*?)```", GUIDE, re.DOTALL)
+OUTPUT = re.findall(r"```text\n(.*?)```", GUIDE, re.DOTALL)[0]
 
 
 def run(folder: Path, joins: str = JOINS, case: str = CASE) -> tuple[int, str]:

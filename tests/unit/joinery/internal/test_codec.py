@@ -21,6 +21,7 @@ ROUTED = st.builds(
     st.builds(Origin, st.integers(0, 15), NUMBER, NUMBER, LONG, LONG, st.text(max_size=9)),
     st.booleans(),
     st.booleans(),
+    st.integers(0, 0xFFFFFF),
 )
 ONE = Routed(Kind.PUT, Row(Group(b"ab"), b"c", b"d"), Origin(1, 2, 3, 4, 5, "write"))
 

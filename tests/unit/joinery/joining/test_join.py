@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joinery.joining import groups
 from joinery.joining.errors import FanOutError, LostHistoryError
 from joinery.joining.join import join_chunk
 from joinery.joining.records import Group, Kind, Origin, Routed, Row
@@ -39,6 +40,18 @@ def test_a_new_join_sends_all_rows_once(inputs: list[Input], data: st.DataObject
     """Nothing comes out before all marks; then each frontier equals the SQL join."""
     change = st.builds(Change, st.integers(0, len(inputs) - 1), st.integers(0, 3), X, st.none() | st.integers(0, 3))
     check_all(Changelogs(inputs), data.draw(st.lists(change, max_size=30)), Random(seed), is_new=True)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_groups_that_are_not_in_memory_are_sent_too(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_ROWS", most)
+    for seed in range(20):
+        random, inputs = Random(seed), [Input(False, False), Input(seed % 2 == 0, seed % 3 == 0)]
+        changes = [
+            Change(random.randrange(2), random.randrange(4), random.choice((None, 0, 1)), random.choice((None, 1, 2)))
+            for _ in range(25)
+        ]
+        check_all(Changelogs(inputs), changes, random, is_new=True)
 
 
 @pytest.mark.parametrize("kind", [Kind.UPDATE, Kind.RETRACT])
@@ -94,8 +107,11 @@ def test_a_message_that_fans_out_too_far_stops_alone() -> None:
     first = join_chunk(rule_of(inputs, most_rows=2), state, messages, ALL)
     assert (first.left, first.changes) == (1, [])
     state.apply(first.writes)
-    with pytest.raises(FanOutError, match=r"it changes 3 joined rows, and the limit is 2"):
+    with pytest.raises(FanOutError, match=r"it changes 3 joined rows, and the limit is 2") as caught:
         join_chunk(rule_of(inputs, most_rows=2), state, messages[3:], ALL)
+    assert caught.value.counts == (3, 0)
+    raised = join_chunk(rule_of(inputs, most_rows=3), state, messages[3:], ALL)  # it continues there
+    assert (raised.left, len(raised.changes)) == (0, 3)
 
 
 @pytest.mark.parametrize("kind", [Kind.UPDATE, Kind.RETRACT])

@@ -44,8 +44,11 @@ CHANGE = st.tuples(st.just(0), ORDER, st.booleans()) | st.tuples(st.just(1), USE
 class Joiner:
     """A join of orders and users, from message to message."""
 
-    def __init__(self, optional: tuple[bool, bool]) -> None:
-        self.plan = plan_of(input={"o": {**ORDERS, "optional": optional[0]}, "u": {**USERS, "optional": optional[1]}})
+    def __init__(self, optional: tuple[bool, bool], where: tuple[str, str] = ("", "")) -> None:
+        self.where = where
+        given = zip((ORDERS, USERS), optional, where, strict=True)
+        o, u = ({**table, "optional": flag, "where": [text] if text else []} for table, flag, text in given)
+        self.plan = plan_of(input={"o": o, "u": u})
         self.rows: list[dict[int, Any]] = [{}, {}]
         self.joined: dict[bytes, Any] = {}
         self.sources: list[dict[str, Any]] = []
@@ -101,14 +104,16 @@ class Joiner:
 
     def by_sql(self, kind: str) -> list[tuple[Any, ...]]:
         with duckdb.connect() as database:
-            database.execute("CREATE TABLE o (id INT, user_id INT, total DOUBLE)")
-            database.execute("CREATE TABLE u (id BIGINT, name VARCHAR)")
-            for row in self.rows[0].values():
-                database.execute("INSERT INTO o VALUES (?, ?, ?)", [row["id"], row["user_id"], row["total"]])
-            for row in self.rows[1].values():
-                database.execute("INSERT INTO u VALUES (?, ?)", [row["id"], row["name"]])
+            database.execute("CREATE TABLE o (id INT, user_id INT, total DOUBLE, note VARCHAR)")
+            database.execute("CREATE TABLE u (id BIGINT, name VARCHAR, city VARCHAR)")
+            for of, columns in enumerate((tables.ORDERS, tables.USERS)):
+                for row in self.rows[of].values():
+                    values = [row[column] for column in columns]
+                    database.execute(f"INSERT INTO {'ou'[of]} VALUES (?{', ?' * (len(values) - 1)})", values)
             selected = "coalesce(o.user_id, u.id), o.id, o.total, u.name"
-            return database.execute(f"SELECT {selected} FROM o {kind} u ON o.user_id = u.id").fetchall()
+            filtered = zip("ou", self.where, strict=True)
+            o, u = (f"(SELECT * FROM {name} WHERE {text or 'true'}) {name}" for name, text in filtered)
+            return database.execute(f"SELECT {selected} FROM {o} {kind} {u} ON o.user_id = u.id").fetchall()
 
 
 @pytest.mark.parametrize("kind", JOINS)
@@ -121,6 +126,23 @@ def test_the_target_equals_the_sql_join(kind: str, changes: list[tuple[int, dict
     assert sorted((tuple(row.values()) for row in joiner.joined.values()), key=repr) == sorted(
         joiner.by_sql(kind), key=repr
     )
+
+
+FILTERS = [("note is not null", "city is null"), ("total > 0.5", "name in ('a', 'b')"), ("", "name <> 'a'")]
+"""Of columns that the joined rows have, and of others: a change of these alone moves a row into the filter."""
+
+
+@pytest.mark.parametrize("kind", JOINS)
+@pytest.mark.parametrize("where", FILTERS, ids=str)
+@settings(max_examples=20, deadline=None)
+@given(changes=st.lists(CHANGE, max_size=12))
+def test_filtered_inputs(kind: str, where: tuple[str, str], changes: list[tuple[int, dict[str, Any], bool]]) -> None:
+    """A row that enters its filter comes, and one that leaves it goes: as if the input had only the rows that pass."""
+    joiner = Joiner(JOINS[kind], where)
+    for number, row, is_delete in changes:
+        joiner.change(number, row, is_delete=is_delete)
+        joined = sorted((tuple(found.values()) for found in joiner.joined.values()), key=repr)
+        assert joined == sorted(joiner.by_sql(kind), key=repr)
 
 
 def test_source_names_the_sequences_of_the_inputs_rows() -> None:

@@ -129,3 +129,33 @@ def test_a_date_meets_no_int() -> None:
     with pytest.raises(PlanError) as caught:
         plan_join(join_of(select=["o.total"]), {"o": schema_of("orders"), "u": schema})
     assert caught.value.reason == "o.user_id (int) and u.id (date as int) are never equal"
+
+
+def test_the_number_of_a_definition_is_that_of_its_columns_types_and_filters() -> None:
+    """Documentation, limits and a wider integer leave it as it is."""
+    number = plan_of().rule.definition
+    wider = {**tables.ORDERS, "user_id": ["null", "long"]}
+    documented = tables.value_schema("orders", wider)
+    documented["doc"] = "Orders."
+    key = tables.key_schema("orders", {"id": "int"})
+    orders = InputSchema.of("cdc.shop.orders", key, documented)
+    same = plan_join(join_of(most_rows=5), {"o": orders, "u": schema_of("users")})
+    assert same.rule.definition == number != 0
+    optional = {"o": ORDERS, "u": {**USERS, "optional": True}}
+    others = [
+        plan_of(select=["o.id as order_id", "o.total", "u.name as user_name", "o.note"]),
+        plan_of(select=["o.id as order_id", "o.total", "u.name as called"]),
+        plan_of(input={"o": {**ORDERS, "where": ["total > 1"]}, "u": USERS}),
+        plan_of(input={"o": {**ORDERS, "where": ["total > 2"]}, "u": USERS}),
+        plan_of(input=optional),
+    ]
+    assert len({number, *(plan.rule.definition for plan in others)}) == 6
+
+
+def test_a_star_keeps_the_columns_that_joined_rows_have() -> None:
+    """A column that an input gets later is taken by a rebuild."""
+    join = join_of(select=["o.id as order_id", "o.*", "u.name as user_name"])
+    schemas = {"o": schema_of("orders"), "u": schema_of("users")}
+    kept = ["user_id", "order_id", "total", "user_name"]
+    assert list(types(plan_join(join, schemas, kept).row_fields)) == kept
+    assert list(types(plan_join(join, schemas).row_fields)) == ["user_id", "order_id", "total", "note", "user_name"]

@@ -71,6 +71,7 @@ _REMARK = {"about": "source", "about_id": "1"}
 WATSON_FORMS = {
     "/namespaces/{namespace}": {"doc": "x"},
     "/sources/{namespace}/{source}": {"doc": "x"},
+    "/sources/{namespace}/{source}/deprecation": {"reason": "Old."},
     "/sources/{namespace}/{source}/fields/{path:path}": {"doc": "x"},
     "/data-targets/{name}": {"doc": "x"},
     "/notes": {**_REMARK, "text": "x"},

@@ -314,3 +314,20 @@ def test_a_producer_and_a_consumer_are_removed(client: SchematizerClient, namesp
     client.remove_consumer(made.topic, "billing", "a")
     assert [one.service for one in client.producers() if one.topic == made.topic] == []
     assert [one.consumer_group for one in client.consumers() if one.topic == made.topic] == ["b"]
+
+
+def test_elements_have_the_marks_of_the_topic_that_is_asked_for(client: SchematizerClient, namespace: str) -> None:
+    """Two sources have one schema, and only the second says that a field is personal."""
+    first = client.register(namespace, "avro", record("a"), source="first")
+    second = client.register(namespace, "avro", record("a"), source="second", fields={"a": {"pii": True}})
+    assert first.schema_id == second.schema_id
+
+    def personal(topic: str | None) -> list[str]:
+        return [element.path for element in client.elements(first.schema_id, topic) if element.is_pii]
+
+    assert personal(None) == personal(first.topic) == []
+    assert personal(second.topic) == ["a"]
+    other = client.register(namespace, "avro", record("a", "b"), source="second")
+    assert [element.is_pii for element in client.elements(first.schema_id, other.topic)] == [False, True], (
+        "of the topic's source, also if another topic has the schema"
+    )

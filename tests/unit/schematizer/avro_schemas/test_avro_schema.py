@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schematizer.avro_schemas.elements import elements
 from schematizer.avro_schemas.parsing import InvalidSchemaError, parse
 from tests.support.schematizer.avro_strategies import Schema, maybe_schemas
 
@@ -245,3 +246,28 @@ def test_the_time_to_read_a_schema_rises_with_its_fields() -> None:
     started = process_time()
     parse(json.dumps(record(*fields)))
     assert process_time() - started < 10
+
+
+def test_a_record_that_is_one_value_has_no_fields_of_its_own() -> None:
+    decimal = {
+        "type": "record",
+        "name": "Decimal",
+        "connect.name": "io.debezium.data.VariableScaleDecimal",
+        "fields": [{"name": "scale", "type": "int"}, {"name": "value", "type": "bytes"}],
+    }
+    duration = {
+        "type": "record",
+        "name": "Duration",
+        "cqlType": "duration",
+        "fields": [{"name": "days", "type": "int"}],
+    }
+    address = {"type": "record", "name": "Address", "fields": [{"name": "street", "type": "string"}]}
+    fields = [
+        {"name": "total", "type": ["null", decimal]},
+        {"name": "net", "type": "Decimal"},
+        {"name": "prices", "type": {"type": "array", "items": "Decimal"}},
+        {"name": "length", "type": duration},
+        {"name": "home", "type": address},
+    ]
+    found = elements(parse(json.dumps(record(*fields))).canonical)
+    assert [element.path for element in found] == ["total", "net", "prices", "length", "home", "home.street"]

@@ -85,3 +85,29 @@ def test_what_was_made_is_kept_and_recorded(catalogue: Catalogue) -> None:
 def test_a_lease_that_cannot_be(deployments: Deployments, name: str, holder: str, seconds: int) -> None:
     with pytest.raises(CatalogueError):
         deployments.lease(name, holder, seconds, None, by="a")
+
+
+def test_the_files_that_document_sources_of_a_namespace(deployments: Deployments) -> None:
+    token = deployments.lease("prod", "ci", 60, None, by="a").token
+    about = {"path": "a/topic.toml", "source": "prod.shop/orders"}
+    put = [
+        Managed(kind="entry", name="prod.shop.orders", content={}, about=about),
+        Managed(kind="source", name="prod.shop/users", content={}, about={"path": "b/source.toml"}),
+        Managed(kind="source", name="other/users", content={}, about={"path": "c/source.toml"}),
+        Managed(kind="topic", name="prod.shop/stock", content={}),
+    ]
+    deployments.change("prod", token, put, [], by="a")
+    found = deployments.documenting("prod.shop")
+    assert {source: one.about["path"] for source, one in found.items()} == {
+        "orders": "a/topic.toml",
+        "users": "b/source.toml",
+    }
+    assert deployments.documenting("none") == {}
+
+
+def test_things_by_their_names(deployments: Deployments) -> None:
+    token = deployments.lease("prod", "ci", 60, None, by="a").token
+    deployments.change("prod", token, [thing(f"t{number}") for number in range(600)], [], by="a")
+    assert [one.name for one in deployments.of_names("topic", ["t7", "t599", "none"])] == ["t599", "t7"]
+    assert len(deployments.of_names("topic", [f"t{number}" for number in range(600)])) == 600
+    assert deployments.of_names("right", ["t7"]) == []

@@ -73,6 +73,46 @@ def test_a_topic_file_that_breaks_a_rule(tmp_path: Path, rule: str, text: str) -
     assert rules_of(tmp_path) == {rule}
 
 
+WAREHOUSES = """
+[warehouses.main]
+principal = "User:loader"
+group = "loader"
+destination = "the analysts' PostgreSQL"
+[warehouses.people]
+principal = "User:people"
+group = "people"
+destination = "the one with personal data"
+personal_data = "load"
+"""
+KEY = json.dumps({"type": "record", "name": "key", "fields": [{"name": "event_id", "type": "string"}]})
+PERSONAL = TOPIC.replace('owner = "shop"', 'owner = "shop"\npii = "personal"') + "[fields.city]\npii = true\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "has_key"),
+    [
+        (set(), TOPIC + '[[warehouses]]\nwarehouse = "main"\nform = "history"', True),
+        ({"T209"}, TOPIC + '[[warehouses]]\nwarehouse = "main"\n' * 2, True),
+        ({"T001"}, TOPIC + '[[warehouses]]\nwarehouse = "main"\nform = "changes"\ndeletes = "mark"', True),
+        ({"T504"}, TOPIC + '[[warehouses]]\nwarehouse = "main"\npersonal_data = "load"', True),
+        (set(), TOPIC + '[[warehouses]]\nwarehouse = "people"', True),
+        ({"T505"}, PERSONAL + '[[warehouses]]\nwarehouse = "main"', True),
+        (set(), PERSONAL + '[[warehouses]]\nwarehouse = "main"\npersonal_data = "leave_out"', True),
+        (set(), PERSONAL + '[[warehouses]]\nwarehouse = "people"', True),
+        ({"T802"}, TOPIC + '[[warehouses]]\nwarehouse = "main"', False),
+    ],
+)
+def test_rules_about_warehouses(tmp_path: Path, rules: set[str], text: str, *, has_key: bool) -> None:
+    root = write_repository(tmp_path)
+    with (root / "catalogue.toml").open("a") as catalogue:
+        catalogue.write(WAREHOUSES)
+    put(root, text)
+    if has_key:
+        for folder in root.rglob("schemas"):
+            (folder / "key.avsc").write_text(KEY)
+    assert rules_of(root) == rules
+
+
 @pytest.mark.parametrize(
     ("rule", "schemas"),
     [
@@ -177,3 +217,29 @@ def test_the_command_writes_reports(tmp_path: Path) -> None:
     assert str(case.get("name")).startswith("T201")
     put(root)
     assert CliRunner().invoke(main, ["topics", "check", "--repository", str(root)]).exit_code == 0
+
+
+def test_rules_about_sources(tmp_path: Path) -> None:
+    root = write_repository(tmp_path)
+    folder = root / "shop" / "users" / "staging"
+    folder.mkdir(parents=True)
+    source = folder / "source.toml"
+    text = 'namespace = "cdc.shop"\nsource = "users"\nowner = "shop"\n[fields.name]\ndoc = "Their name."\n'
+    source.write_text(text)
+    assert rules_of(root) == set()
+    for rule, broken in (
+        ("T001", text.replace("owner", "owners")),
+        ("T201", text.replace('owner = "shop"', 'owner = "none"')),
+        ("T201", text.replace('owner = "shop"\n', "")),
+        ("T302", text.replace('doc = "Their name."', "pii = true")),
+        ("T304", text.replace("cdc.shop", "staging.shop").replace("users", "orders")),
+    ):
+        source.write_text(broken)
+        assert rules_of(root) == {rule}, broken
+    source.write_text(text)
+    (folder / "source.yaml").write_text("{}")
+    assert rules_of(root) == {"T003"}
+    (folder / "source.yaml").unlink()
+    (root / "lost").mkdir()
+    (root / "lost" / "source.toml").write_text(text)
+    assert rules_of(root) == {"T002"}

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from schematizer.topic_files.files.reading import read_repository
-from schematizer.topic_files.planning.differences import PENDING, Action, Plan, Step, make_plan
+from schematizer.topic_files.planning.differences import PENDING, Action, Plan, Step, make_plan, noted
 from schematizer.topic_files.planning.drift_metrics import write_drift_metrics
 from schematizer.topic_files.planning.order import missing_earlier
 from schematizer.topic_files.planning.reports import as_json, as_markdown, as_text
 from schematizer.topic_files.planning.rights import Right
-from schematizer.topic_files.planning.things import Found, Kept, Kind, Thing
+from schematizer.topic_files.planning.things import NOTED, Found, Kept, Kind, Thing
 from schematizer.topic_files.planning.wanted import wishes
 from tests.support.schematizer.topic_repository import CATALOGUE, TOPIC, schema, write_repository, write_topic
 
@@ -306,3 +306,86 @@ def test_drift_as_metrics(world: World, tmp_path: Path) -> None:
     assert f'{name}"quota",owner="catalogue"}} 1.0' in text
     assert f'{name}"right",owner="catalogue"}} 0.0' in text
     assert "cdc_topics_drift_checked_timestamp_seconds" in text
+
+
+def test_what_programs_do_with_a_topic_is_planned(tmp_path: Path) -> None:
+    root = write_repository(tmp_path)
+    programs = (
+        '[archive]\nprincipal = "User:archive"\ngroup = "archive"\n[warehouses.main]\nprincipal = "User:loader"\n'
+    )
+    (root / "catalogue.toml").write_text(CATALOGUE + programs + 'group = "loader"\ndestination = "x"\n')
+    text = TOPIC + '[archive]\nbucket = "day"\nevent_time = ["event_time", "at"]\n[[warehouses]]\nwarehouse = "main"\n'
+    world = World(root)
+    put(world, text)
+    plan = world.plan()
+    made = {step.thing: {one.name: one.after for one in step.properties} for step in plan.steps}
+    archive, table = Thing(Kind.ARCHIVE, ORDERS), Thing(Kind.WAREHOUSE, f"{ORDERS} main")
+    assert made[archive] == {"layout": "iceberg", "bucket": "day", "event_time": "event_time|at", "format": "avro"}
+    assert made[table] == {"form": "current", "deletes": "remove", "personal_data": "refuse"}
+    assert list(made)[-2:] == [archive, table], "after the programs' rights"
+    world.apply()
+    world.found = {thing: one for thing, one in world.found.items() if thing.kind not in NOTED} | noted(world.kept)
+    assert world.plan().steps == []
+    put(world, text.replace('bucket = "day"', 'bucket = "hour"') + 'form = "history"\n')
+    changed = {step.thing: [one.name for one in step.properties] for step in world.plan().steps}
+    assert changed == {archive: ["bucket"], table: ["form"]}
+    put(world, TOPIC)
+    assert {step.thing: step.action for step in world.plan().steps if step.thing.kind in NOTED} == {
+        archive: Action.DELETE,
+        table: Action.DELETE,
+    }
+    assert dangers(world) == ["archive-off"]
+
+
+def test_a_note_that_was_only_begun_is_made_again(tmp_path: Path) -> None:
+    world = World(write_repository(tmp_path))
+    thing = Thing(Kind.ARCHIVE, ORDERS)
+    assert noted({thing: Kept({}, {PENDING: "true"})}) == {}
+    (world.root / "catalogue.toml").write_text(CATALOGUE + '[archive]\nprincipal = "User:a"\ngroup = "a"\n')
+    put(world, TOPIC + "[archive]\n")
+    world.kept[thing] = Kept({}, {PENDING: "true"})
+    [step] = [step for step in world.plan().steps if step.thing == thing]
+    assert (step.action, step.is_drift) == (Action.CREATE, False)
+
+
+SOURCE = 'namespace = "cdc.shop"\nsource = "users"\nowner = "shop"\n[fields.name]\ndoc = "Their name."\npii = true\n'
+
+
+def put_source(world: World, text: str) -> None:
+    folder = world.root / "shop" / "users" / "staging"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "source.toml").write_text(text)
+
+
+def test_a_source_without_a_topic_file_is_documented(world: World) -> None:
+    put_source(world, SOURCE)
+    thing = Thing(Kind.SOURCE, "cdc.shop/users")
+    world.found[thing] = Found({"doc": "Cassandra's comment", "owner": None})
+    [step] = world.plan().steps
+    assert (step.thing, step.action, step.is_drift) == (thing, Action.CHANGE, False)
+    assert {one.name: one.after for one in step.properties} == {
+        "owner": "shop",
+        "fields.name.doc": "Their name.",
+        "fields.name.pii": True,
+    }, "a doc that the file does not have stays"
+    world.apply()
+    world.by_hand(thing, owner="other")
+    [step] = world.plan().drift()
+    assert [one.name for one in step.properties] == ["owner"]
+    world.apply()
+    put_source(world, SOURCE.replace("pii = true", "pii = false"))
+    assert dangers(world) == ["not-personal"]
+    (world.root / "shop" / "users" / "staging" / "source.toml").unlink()
+    [step] = world.plan().steps
+    assert step.action is Action.FORGET, "it stays documented"
+    assert step.dangers == []
+
+
+def test_a_mark_that_goes_is_refused(world: World) -> None:
+    personal = TOPIC.replace('owner = "shop"', 'owner = "shop"\nname = "staging.shop.orders"')
+    put(world, personal + "[fields.city]\npii = true\n")
+    world.apply()
+    put(world, personal)
+    [danger] = world.plan().refused(())
+    assert danger.flag == f"not-personal={ORDERS}"
+    assert "city" in danger.loss

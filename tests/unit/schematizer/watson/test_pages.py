@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import update
 
 from cdc_common.clients.registry.kinds import About, Status
-from cdc_common.clients.registry.views import DataSource, FieldText, SourceDocumentation
+from cdc_common.clients.registry.views import DataSource, FieldText, Managed, SourceDocumentation
 from schematizer.access import Role
 from schematizer.measures.measured import Measured
 from schematizer.model.base import now
 from schematizer.model.record_tables import ChangeRow
 from tests.support.schematizer.watson import Watson, watson_over
-from tests.support.schematizer.watson_data import NAMESPACE
+from tests.support.schematizer.watson_data import FILE, NAMESPACE
 
 if TYPE_CHECKING:
     from schematizer.model.database import Database
@@ -37,6 +37,10 @@ PAGES = {
     f"/sources/{NAMESPACE}/orders/fields/total": ["decimal (bytes), may be null", "<strong>not</strong>", "ada"],
     f"/sources/{NAMESPACE}/orders/history": ["Version 2", "added", "lines", "The first: 6 fields."],
     "/topics": ["cdc.shop.stock", "raw", "unknown", "kafka.bootstrap_servers is not set"],
+    "/topics/cdc.shop.stock": [f'<a href="https://git.example/topics/{FILE}"', "changelog", "prod", "#logistics"],
+    f"/sources/{NAMESPACE}/stock": ["Written in", FILE, "undoes what is changed here"],
+    f"/sources/{NAMESPACE}/stock/fields/amount": ["Written in", FILE],
+    "/topics?kind=change": ["cdc.shop.stock", "changelog in prod:", FILE],
     "/topics?kind=raw": ["cdc.raw.shop.stock"],
     "/changes": ["New topic", "cdc.shop.orders", "What is different", "by", "Docs", "raw topics too"],
     f"/changes?days=30&namespace={NAMESPACE}&raw=true": ["cdc.raw.shop.stock", "New consumer"],
@@ -47,10 +51,14 @@ PAGES = {
     "/clients": ["materializer", "team-data", "invoice-mailer", "as invoices"],
     "/tags": ["finance", "2"],
     "/tags/finance": ["orders", "total", "field of cdc.shop/orders"],
+    "/api": ["openapi.json", "/api/v1/namespaces/{namespace}/sources", "Sources of a namespace.", "deployments"],
+    "/api/topics_topics_get": ["GET /api/v1/topics", "created_since", "query", "list of object", "pii_misplaced"],
     "/unused": ["Everything was used in that time."],
     "/unused?days=0": ["cdc.shop.orders", "Disable"],
     "/search": ["Type a few words"],
     "/search?q=tax": ["total", "value added tax included", "1 result for"],
+    "/search?q=custmer": ["Nothing has all of", "custmer", "for “customer”"],
+    "/search?q=timestamp": ["placed"],
     "/search?q=tax+zeppelin": ["Nothing has all of"],
 }
 HOSTILE = """"><script>alert(1)</script><img src=x onerror=alert(1)>'{{ 7 * 7 }}"""
@@ -85,7 +93,10 @@ def check_page(text: str) -> None:
         assert not handlers, (tag, attributes)
         assert tag not in ("style", "iframe", "object", "img"), tag
         href = attributes.get("href") or ""
-        assert re.match(r"(/watson/|\?|#main|https?://|mailto:)", href) or tag not in ("a", "link"), href
+        assert re.match(r"(/watson/|/api/v1/openapi.json$|\?|#main|https?://|mailto:)", href) or tag not in (
+            "a",
+            "link",
+        ), href
     assert len(structure.named("h1")) == 1
     assert len([tag for tag in structure.named("input") if tag.get("type") == "search"]) == 1
     assert len(text.encode()) < MAX_BYTES
@@ -345,3 +356,29 @@ def test_static_files_are_kept_and_the_licence_is_there(watson: Watson) -> None:
 
 def test_the_address_without_a_slash_leads_there(watson: Watson) -> None:
     assert watson.client.get("/watson").url.path == "/watson/"
+
+
+def test_a_link_that_is_no_web_page_is_text(watson: Watson) -> None:
+    """Somebody who applies files may write any link into them."""
+    about = {"path": HOSTILE, "link": "javascript:alert(1)", "typology": HOSTILE}
+    deployments = watson.catalogue.deployments
+    token = deployments.lease("staging", "ci", 60, None, by="eve").token
+    made = Managed(kind="topic", name=f"{NAMESPACE}.orders", content={}, about=about)
+    begun = Managed(kind="topic", name=f"{NAMESPACE}.customers", content={}, about={**about, "pending": "true"})
+    deployments.change("staging", token, [made, begun], [], by="eve")
+    page = watson.page(f"/topics/{NAMESPACE}.orders")
+    assert "<dt>Environment</dt><dd>staging</dd>" in page
+    assert "javascript:" not in page
+    assert HOSTILE not in page
+    pii = watson.page("/topics?kind=change")
+    assert pii.count(" in staging:") == 1, "not of what an apply has only begun to make"
+
+
+def test_every_operation_of_the_interface_has_a_page(shown: Watson) -> None:
+    links = re.findall(r'href="/watson(/api/[^"]+)"', shown.page("/api"))
+    assert len(links) == len(set(links)) > 50
+    for link in links:
+        page = shown.page(link)
+        assert '<td class="type">anything' not in page, "each value has a type"
+        assert '<p class="lacks">' not in page, "each operation says what it does"
+    assert "see the list of operations" in shown.page("/api/none", 404).lower()

@@ -41,8 +41,13 @@ class Client:
 
     def __init__(self, found: list[Element] | RegistryRequestError) -> None:
         self._found = found
+        self.asked: list[str | None] = []
+        self.unknown: set[str] = set()
 
-    def elements(self, _schema_id: int) -> list[Element]:
+    def elements(self, _schema_id: int, topic: str | None) -> list[Element]:
+        self.asked.append(topic)
+        if topic in self.unknown:
+            raise RegistryRequestError("no", status=404, word="not-found")
         if isinstance(self._found, RegistryRequestError):
             raise self._found
         return self._found
@@ -62,20 +67,36 @@ def test_a_field_with_a_personal_field_in_it_is_personal() -> None:
         element("home", "Where they live.", is_pii=False),
         element("home.street", "Street.", is_pii=True),
         element("joined", None, is_pii=False),
+        element("friends", "Whom they know.", is_pii=False),
+        element("friends[].name", None, is_pii=True),
+        element("notes{}.text", None, is_pii=True),
     ]
-    assert catalogue(found).marks(1) == {
+    assert catalogue(found).marks(1, "topic") == {
         "home": Mark("Where they live.", is_personal=True),
         "joined": Mark("", is_personal=False),
+        "friends": Mark("Whom they know.", is_personal=True),
+        "notes": Mark("", is_personal=True),
     }
+
+
+def test_marks_are_those_of_the_topic() -> None:
+    """Two topics may have the same schema, and only one of them personal data in it."""
+    client = Client([element("name", None, is_pii=True)])
+    made = SchematizerCatalogue(client)  # type: ignore[arg-type] # a stand-in
+    assert made.marks(1, "pii-a")["name"].is_personal
+    assert client.asked == ["pii-a"]
+    client.unknown = {"b"}
+    assert made.marks(1, "b")["name"].is_personal, "of a topic that the registry does not know: any other's"
+    assert client.asked == ["pii-a", "b", None]
 
 
 @pytest.mark.parametrize(("status", "word"), [(404, "http"), (404, "not-found"), (405, "405"), (501, "501")])
 def test_a_registry_without_a_catalogue_has_no_marks(status: int, word: str) -> None:
-    assert catalogue(RegistryRequestError("no", status=status, word=word)).marks(1) == {}
+    assert catalogue(RegistryRequestError("no", status=status, word=word)).marks(1, "topic") == {}
 
 
 @pytest.mark.parametrize(("status", "word"), [(401, "http"), (403, "forbidden"), (500, "http"), (None, "unreachable")])
 def test_a_catalogue_that_does_not_answer_stops_the_table(status: int | None, word: str) -> None:
     """Nothing is loaded before it is known whether it is personal."""
     with pytest.raises(RegistryRequestError):
-        catalogue(RegistryRequestError("no", status=status, word=word)).marks(1)
+        catalogue(RegistryRequestError("no", status=status, word=word)).marks(1, "topic")

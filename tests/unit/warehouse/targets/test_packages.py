@@ -70,5 +70,5 @@ def test_a_target_that_no_package_has(package: str) -> None:
     with pytest.raises(CdcError) as caught:
         open_loader(WarehouseSettings(target="elsewhere://host/database"))
     assert caught.value.code is Code.WAREHOUSE_SETTING
-    assert "elsewhere:// (known are duckdb, dummylake, postgresql)" in caught.value.problem
+    assert "elsewhere:// (known are duckdb, dummylake, postgresql, redshift)" in caught.value.problem
     assert package.startswith("dummylake:")

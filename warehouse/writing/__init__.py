@@ -1,0 +1,1 @@
+"""The writer: objects of messages, each message in exactly one, and signals of them."""
