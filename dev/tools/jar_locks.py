@@ -42,6 +42,7 @@ SERVERS = (
 )
 PEERS = [found for found in vars(peer_jars).values() if isinstance(found, JarSet)]
 SETS = list(dict.fromkeys([*SERVERS, *PEERS]))
+NAMED = 4  # the parts of a coordinate that has a classifier
 PATTERN = "[organisation]/[artifact]/[revision]/([classifier])/jar.[ext]"  # a folder for each part of a coordinate
 
 
@@ -80,7 +81,10 @@ def read_jar(file: Path, root: Path) -> Jar:
     """The jar at `organisation/artifact/revision[/classifier]/jar.jar`, or what is no jar at `…/jar.EXTENSION`."""
     content = file.read_bytes()
     extension = file.name.removeprefix("jar.")
-    coordinate = ":".join((*file.relative_to(root).parent.parts, *([extension] if extension != "jar" else ())))
+    parts = list(file.relative_to(root).parent.parts)
+    if extension != "jar":
+        parts += [""] * (NAMED - len(parts)) + [extension]
+    coordinate = ":".join(parts)
     return Jar(coordinate, hashlib.sha256(content).hexdigest(), len(content))
 
 

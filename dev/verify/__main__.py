@@ -98,7 +98,7 @@ CHOICES = (
         "dev.verify.archive",
         "5-60",
         "Changes of all CQL types and schemas, archived in both layouts and read by DuckDB, PyIceberg and Spark SQL",
-        (("MESSAGES", "--messages"), ("SEED", "--seed"), _DEFECT[0]),
+        (("MESSAGES", "--messages"), ("SEED", "--seed"), ("TRINO", "--trino=1"), _DEFECT[0]),
     ),
     Choice(
         "oracle",

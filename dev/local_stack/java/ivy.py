@@ -95,7 +95,7 @@ def jars_xml(coordinates: Iterable[str]) -> str:
 
 def _single_jar(coordinate: str) -> list[str]:
     group, artifact, version, *others = coordinate.split(":")
-    more = f" e:classifier={quoteattr(others[0])}" if others else ""
+    more = f" e:classifier={quoteattr(others[0])}" if others and others[0] else ""
     extension = quoteattr(others[1] if len(others) > 1 else "jar")
     return [
         f"    <dependency {_attributes(f'{group}:{artifact}:{version}')} transitive='false' conf='default->*'>",

@@ -36,7 +36,8 @@ PROGRESS_SECONDS = 5.0
 class Jar:
     """A line of a lock file."""
 
-    # The coordinate: `group:artifact:version`, maybe `:classifier`, maybe `:extension` of a file that is no jar.
+    # The coordinate: `group:artifact:version`, maybe `:classifier`, maybe `:extension` of a file that is no jar. The
+    # classifier of such a file may be empty.
     coordinate: str
     # The SHA-256 in hexadecimal.
     sha256: str
@@ -47,7 +48,7 @@ class Jar:
     def file_name(self) -> str:
         _, artifact, version, *more = self.coordinate.split(":")
         extension = more[1] if len(more) > 1 else "jar"
-        return "-".join([artifact, version, *more[:1]]) + f".{extension}"
+        return "-".join([artifact, version, *filter(None, more[:1])]) + f".{extension}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,10 @@ ICEBERG_REST = JarSet(  # apart: of two jars of one module Ivy resolves one
     "iceberg-rest-1.11.0",
     ("org.apache.iceberg:iceberg-open-api:1.11.0:test-fixtures", "org.apache.iceberg:iceberg-core:1.11.0:tests"),
 )
+TRINO = JarSet(  # its newest version on Maven Central
+    "trino-476",
+    ("io.trino:trino-server-core:476::tar.gz", "io.trino:trino-hive:476::zip", "io.trino:trino-iceberg:476::zip"),
+)
 FLINK = JarSet(  # Flink SQL in one process, with the connectors that read change topics
     "flink-2.2.0",
     (

@@ -28,6 +28,7 @@ Report = Callable[[str], None]
 PROBE_SECONDS = 20
 # Spark's launcher always adds jdk.incubator.vector; NodeTool and the servers need management.
 NEEDED_MODULES = {
+    25: ("java.management", "jdk.unsupported", "jdk.incubator.vector"),  # that of PyPI lacks the last one
     21: ("java.naming", "java.sql"),
     17: ("java.management", "jdk.unsupported", "jdk.incubator.vector"),
     11: ("java.management", "jdk.unsupported"),

@@ -1,6 +1,7 @@
 """`make verify WHAT=archive`: changes of all CQL types, whose schema changes, archived and read by other programs.
 
-DuckDB, PyIceberg and Spark SQL must read of both layouts what a plain fold of the topic has, row by row and bit by bit.
+DuckDB, PyIceberg and Spark SQL must read of both layouts what a plain fold of the topic has, row by row and bit by bit;
+with TRINO=1 Trino, too, of the Iceberg tables.
 The exit status is 1 if anything differs.
 """
 
@@ -27,8 +28,9 @@ from dev.local_stack.servers.kafka import KafkaBroker
 from dev.verify.archive.archived import archive
 from dev.verify.archive.compare import differences
 from dev.verify.archive.fold import fold, read
-from dev.verify.archive.judges import DuckDb, PyIceberg, SparkRead, SparkSql, read_by_spark
+from dev.verify.archive.judges import DuckDb, PyIceberg, SparkRead, Written, read_by_spark
 from dev.verify.archive.load import CHANGES, TOPIC, messages, schema_of, send
+from dev.verify.archive.trino_judge import TrinoReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,8 +97,16 @@ class Check:
         return [
             PyIceberg(database, TABLES),
             *(DuckDb(layout, archived[layout].files) for layout in LAYOUTS),
-            *(SparkSql(layout, {version: reads[layout, version].target for version in VERSIONS}) for layout in LAYOUTS),
+            *(
+                Written("Spark SQL", layout, {version: reads[layout, version].target for version in VERSIONS})
+                for layout in LAYOUTS
+            ),
         ]
+
+    def trino(self, archived: dict[str, Archived]) -> list[Judge]:
+        """Return the judge Trino, which reads everything now."""
+        with TrinoReader(self._folder) as trino:
+            return [Written("Trino", "iceberg", trino.read(archived["iceberg"].database, TABLES))]
 
     def fold(self) -> list[Folded]:
         return list(fold(self._bootstrap, TOPIC, PARTITIONS, self._ids, CHUNK))
@@ -106,7 +116,8 @@ class Check:
 @click.option("--messages", "count", default=100_000, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 @click.option("--defect", type=click.Choice(list(DEFECTS)), help="What must be found.")
-def main(count: int, seed: int, defect: str | None) -> None:
+@click.option("--trino", "has_trino", is_flag=True, help="Trino, too: 800 MB to download, and a system's Java 25.")
+def main(count: int, seed: int, defect: str | None, *, has_trino: bool) -> None:
     """Archive messages, and compare what judges read with a fold."""
     with reported_errors(), ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="verify-archive-")))
@@ -118,6 +129,7 @@ def main(count: int, seed: int, defect: str | None) -> None:
         ends = timed("sent", lambda: check.load(count, seed))
         archived = timed("archived", lambda: check.archive(ends, count))
         judges = timed("read by Spark", lambda: check.judges(archived))
+        judges += timed("read by Trino", lambda: check.trino(archived)) if has_trino else []
         problems = [problem for one in archived.values() for problem in one.problems]
         problems += timed("compared", lambda: compare(check, judges, defect))
     for problem in problems[:SHOWN]:

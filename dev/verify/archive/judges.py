@@ -94,11 +94,11 @@ class PyIceberg(Judge):
         return scan.to_arrow().sort_by("_kafka_offset").select(COLUMNS).rename_columns(list(NAMES))
 
 
-class SparkSql(Judge):
-    """It has read everything, and written it to files of its own."""
+class Written(Judge):
+    """Spark SQL or Trino, which has read everything, and written it to files of its own."""
 
-    def __init__(self, layout: str, folders: dict[int, Path]) -> None:
-        self.name = f"Spark SQL, {layout}"
+    def __init__(self, program: str, layout: str, folders: dict[int, Path]) -> None:
+        self.name = f"{program}, {layout}"
         self._folders = folders
 
     def read(self, kind: Kind) -> pa.Table:
