@@ -85,8 +85,8 @@ class JobPages:
         if "password_file" in text:
             self._node.write("/etc/cdc/warehouse-password", self._servers.password)
             text += 'spark_master = "local[1]"\n'
-        self._node.write("/tmp/more.toml", text)  # noqa: S108 - the host's
-        self._node.run("cat /tmp/more.toml >> /etc/cdc.toml")
+        self._node.write("/root/more.toml", text)
+        self._node.run("cat /root/more.toml >> /etc/cdc.toml")
 
     def _start(self, item: Item) -> None:
         """Start the unit, whose ExecStart is the same command with the files that it has by default."""
