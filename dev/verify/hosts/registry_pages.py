@@ -39,6 +39,7 @@ class RegistryPages:
         self._reader.read("schematizer.md", "Documentation files", only_files=True)
         self._reader.read("schematizer.md")
         self._reader.read("topic-files.md", "What is applied")
+        self._reader.read("topic-files.md", only_blocks=True)  # the page names a command before the one that it needs
         self._reader.read("topic-files.md")
         self._reader.read("topic-files-in-ci.md")
 
