@@ -21,6 +21,7 @@ from tests.support.warehouse.object_run import ObjectSetup
 from tests.support.warehouse.redshift_stand_in import RedshiftStandIn, prepare_database
 from warehouse.fault_points import WarehousePoint, WriterPoint
 from warehouse.files import open_store
+from warehouse.targets.open import open_loader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,6 +80,9 @@ def test_the_programs_in_spark(setup: ObjectSetup, tmp_path: Path) -> None:
     setup.setup.send(0, MESSAGES)
     flags = setup.setup.flags(location=setup.location, spark_master="local[2]", load_signal_seconds=0.2)
     environment = {**os.environ, "PYTHONPATH": str(project_root()), **spark_environment(tmp_path)}
+    loader = open_loader(setup.settings().warehouse)
+    loader.prepare()
+    loader.connection.close()
     log = tmp_path / "log"
     with log.open("wb") as output:
         commands = [[sys.executable, "-m", "warehouse", *flags, command] for command in ("write", "run")]
