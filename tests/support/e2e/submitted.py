@@ -153,9 +153,10 @@ def check_is_of_archive(pythons: Callable[[], list[int]], library: str, unpacked
     wait_until(lambda: bool(_loaded(pythons(), library)), f"an executor to load {library}", WAIT_SECONDS)
     for folder, path in _loaded(pythons(), library):
         assert (unpacked or folder) in path.parents
-    for pid in pythons():
-        given = psutil.Process(pid).environ().get("PYTHONPATH", "").split(os.pathsep)
-        assert not [part for part in given if Path(part, "materializer").exists()]
+    for process in map(psutil.Process, pythons()):
+        within = process.cwd()  # where a relative or empty part of the path leads
+        given = process.environ().get("PYTHONPATH", "").split(os.pathsep)
+        assert not [part for part in given if Path(within, part, "materializer").exists()]
 
 
 def _loaded(pids: list[int], library: str) -> set[tuple[Path, Path]]:
