@@ -2,7 +2,7 @@
 
 Partitions are assigned by hand. Headers are not read.
 
-Python oracle: stream_runtime.kafka.source_reader.ConfluentConsumer.
+Python oracle: stream_runtime.kafka.consumers.ConfluentConsumer.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals

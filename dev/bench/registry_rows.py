@@ -134,7 +134,7 @@ def _documents(number: int, fields: list[Element]) -> Iterator[dict[str, str]]:
     yield _document(number, About.TOPIC, topic(number), TopicKind.CHANGE.value)
     for field in fields:
         if field.path:
-            yield _document(number, About.FIELD, field.path, f"{NAMESPACE} {source(number)}")
+            yield _document(number, About.FIELD, field.path, f"{NAMESPACE} {source(number)} {field.type}")
 
 
 def _document(number: int, about: About, name: str, unseen: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -84,7 +85,8 @@ def test_statics_are_a_row_until_there_is_one() -> None:
 
 
 def change(sequence: int, op: str, before: Any, after: Any, cause: str = "write", table: str = "e") -> Change:  # noqa: ANN401
-    value = {"op": op, "before": before, "after": after, "source": {"row_sequence": sequence, "cause": cause}}
+    source = {"row_sequence": sequence, "cause": cause, "ts_us": sequence}
+    value = {"op": op, "before": before, "after": after, "source": source}
     return Change("k", table, 0, sequence, {"p": 1}, value, 0.0)
 
 
@@ -102,6 +104,21 @@ def test_every_difference_is_told() -> None:
     assert list(event_problems(table, [right[0], change(2, "u", one, one)])) != []
     assert list(event_problems(table, [right[0], change(3, "u", one, two)])) != []
     assert list(event_problems(table, moved[:3])) != []
+
+
+def test_an_ended_row_begins_above_others_if_its_table_has_moved() -> None:
+    table = ExpectedTable("e", ("p",), {"a": A})
+    table.write((1, None), {"a": 1}, 1, is_insert=True)
+    table.delete_row((1, None))
+    table.write((1, None), {"a": 1}, 5, is_insert=True)
+    table.write((2, None), {"a": 1}, 3, is_insert=True)
+    one = {"p": 1, "a": 1}
+    ended = [change(1, "c", None, one), change(2, "d", one, None)]
+    other = replace(change(3, "c", None, one, table="e-v2"), key={"p": 2})
+    begins = change(5, "c", None, one)
+    assert "row_sequence 5 follows 2" in "".join(event_problems(table, [*ended, begins]))
+    assert "row_sequence" not in "".join(event_problems(table, [*ended, other, begins]))
+    assert "row_sequence 5 follows 2" in "".join(event_problems(table, [*ended, other, change(5, "u", None, one)]))
 
 
 def test_a_move_may_show_another_row() -> None:
@@ -133,7 +150,8 @@ class FakeClient:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_workload_changes_schemas_in_every_way(seed: int) -> None:
+def test_the_workload_changes_schemas_in_every_way(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dev.verify.model.backlog.APART_SECONDS", 0.0)
     backlog = Backlog(FakeClient(), "k", "{}", seed, lambda: None)  # type: ignore[arg-type]  # it has what is used
     for _ in range(150):
         backlog.write(5)
