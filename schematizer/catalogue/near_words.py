@@ -22,7 +22,7 @@ def pieces(word: str) -> list[str]:
     """Parts of a word. A word that is near has some of them whole: a wrong letter breaks one, two that are swapped may
     break two.
     """
-    count = min(edits(word) + 2, len(word) // 2)
+    count = edits(word) + 2
     size, more = divmod(len(word), count)
     ends = [size * (number + 1) + min(number + 1, more) for number in range(count)]
     return [word[start:end] for start, end in zip([0, *ends], ends, strict=False)]

@@ -27,6 +27,11 @@ def test_the_nearest_first(word: str, known: list[str], found: list[str]) -> Non
     assert nearest(word, known) == found
 
 
+def test_letters_that_changed_places_in_the_middle_of_a_short_word_leave_a_piece() -> None:
+    for word, other in (("abcde", "abdce"), ("abcd", "acbd"), ("abcdefgh", "abcdfegh")):
+        assert any(piece in other for piece in pieces(word)), word
+
+
 @given(WORDS, st.data())
 def test_one_edit_is_near(word: str, data: st.DataObject) -> None:
     """A letter that is wrong, lacks, is too many, or has changed places with the next one."""
