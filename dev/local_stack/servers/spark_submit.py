@@ -132,9 +132,10 @@ def _conf(*settings: str) -> tuple[str, ...]:
 
 
 def _as_toml(settings: Mapping[str, Setting]) -> str:
-    """A text of TOML is one of JSON."""
-    lines = [
-        f"{name} = {json.dumps(value if isinstance(value, int | float) else str(value))}"
-        for name, value in settings.items()
-    ]
+    """A text of TOML is one of JSON. A text of digits is a number, as in the environment."""
+    lines = []
+    for name, value in settings.items():
+        plain = value if isinstance(value, int | float) else str(value)
+        is_number = isinstance(plain, str) and plain.isdigit()
+        lines.append(f"{name} = {plain if is_number else json.dumps(plain)}")
     return "\n".join(lines) + "\n"

@@ -5,12 +5,11 @@ Its containers get nothing of this project from it: what a job needs, YARN copie
 
 from __future__ import annotations
 
-import http
-import json
+import re
+import subprocess
 import zipfile
 from contextlib import suppress
-from http.client import HTTPConnection
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from xml.sax.saxutils import escape
 
 import psutil
@@ -33,8 +32,9 @@ JAVA = 17
 OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.util", "java.net")]
 HEAP = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 NODE_MEMORY_MB, NODE_CORES = 6144, 8
-HTTP_SECONDS = 30.0
 RESOURCE_MANAGER = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
+CLIENT = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
+STATE_CHANGE = re.compile(r"(application_\d+_\d+) State change from \w+ to (\w+)")
 NODE_MANAGER = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 APPLICATION_MASTER = "org.apache.spark.deploy.yarn.ApplicationMaster"
 LOG4J = """log4j.rootLogger=INFO, out
@@ -60,10 +60,14 @@ class YarnDaemon(Restartable[ChildProcess]):
         self._java_home = java_home
         self._ready = ready
 
-    def launch(self) -> ChildProcess:
-        class_path = jars.class_path(YARN, self.folder / "conf")
+    def command_of(self, main: str, configuration: Path) -> list[str]:
+        """The command line of a class of Hadoop's."""
         scratch = f"-Djava.io.tmpdir={self.folder}"
-        command = [str(self._java_home / "bin" / "java"), scratch, *HEAP, *OPENED, "-cp", class_path, self._main]
+        class_path = jars.class_path(YARN, configuration)
+        return [str(self._java_home / "bin" / "java"), scratch, *HEAP, *OPENED, "-cp", class_path, main]
+
+    def launch(self) -> ChildProcess:
+        command = self.command_of(self._main, self.folder / "conf")
         environment = {
             "PATH": "/usr/bin:/bin",
             "HOME": str(self.folder),
@@ -126,7 +130,6 @@ class YarnCluster(Managed):
         ports = free_ports(len(names) + 3 * nodes)
         manager = {f"yarn.resourcemanager.{name}": _address(ports.pop()) for name in names}
         self.staging = self._folder("staging")  # of jobs
-        self._page = manager["yarn.resourcemanager.webapp.address"]
         common = {
             **manager,
             "yarn.resourcemanager.hostname": LOCALHOST,
@@ -165,26 +168,14 @@ class YarnCluster(Managed):
         return [pid for node in self.nodes for pid in node.masters()]
 
     def applications(self) -> dict[str, str]:
-        """The state of each application by its id."""
-        found = self._ask("GET", "")["apps"] or {"app": []}
-        return {application["id"]: application["state"] for application in found["app"]}
+        """The state of each application by its id, as the resource manager has logged it."""
+        assert self.manager.process is not None
+        return dict(STATE_CHANGE.findall(self.manager.process.output()))
 
     def end_application(self, application: str) -> None:
         """As `yarn application -kill` does."""
-        self._ask("PUT", f"/{application}/state?user.name=yarn", {"state": "KILLED"})
-
-    def _ask(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
-        """An answer of the resource manager."""
-        connection = HTTPConnection(self._page, timeout=HTTP_SECONDS)
-        try:
-            sent = None if body is None else json.dumps(body)
-            connection.request(method, f"/ws/v1/cluster/apps{path}", sent, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            content = answer.read()
-            assert answer.status < http.HTTPStatus.BAD_REQUEST, content
-            return json.loads(content)
-        finally:
-            connection.close()
+        command = self.manager.command_of(CLIENT, self.client_configuration)
+        subprocess.run([*command, "application", "-kill", application], check=True, capture_output=True)
 
     def output_of(self, name: str) -> str:
         """The logs of this name (stdout, stderr) of all containers, the oldest container first."""
