@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from cdc_common.clients.kafka import LOG_LEVEL, LOGGED
 from stream_runtime.records import Record, SourcePartition, SourceRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 _AT_ONCE = 1000
 
@@ -32,6 +33,17 @@ class Polled(NamedTuple):
     errors: Errors
 
 
+class _Consumed(NamedTuple):
+    """The messages that confluent-kafka has given, before they are sorted by partition."""
+
+    # Each message with its partition.
+    messages: list[tuple[SourcePartition, Message]]
+    # Bytes of their keys and values.
+    size: int
+    # The errors.
+    errors: Errors
+
+
 class ConfluentConsumer(Consumer):
     """confluent-kafka's consumer, with the core's ways to read: see native_clients.NativeConsumer."""
 
@@ -39,31 +51,29 @@ class ConfluentConsumer(Consumer):
         self, most: int, seconds: float
     ) -> tuple[list[tuple[SourcePartition, list[SourceRecord]]], Errors]:
         found: dict[SourcePartition, list[SourceRecord]] = defaultdict(list)
-        errors: Errors = []
-        for partition, message in self._read(most, None, seconds, errors):
+        consumed = self._read(most, math.inf, seconds)
+        for partition, message in consumed.messages:
             key, value, offset = message.key(), message.value(), message.offset()
             assert offset is not None
             found[partition].append(
                 SourceRecord(None if key is None else bytes(key), None if value is None else bytes(value), offset)
             )
-        return list(found.items()), errors
+        return list(found.items()), consumed.errors
 
     def poll_records(self, most: int, most_bytes: int, seconds: float) -> Polled:
         found: dict[SourcePartition, list[Record]] = defaultdict(list)
-        errors: Errors = []
-        size = 0
-        for partition, message in self._read(most, most_bytes, seconds, errors):
+        consumed = self._read(most, most_bytes, seconds)
+        for partition, message in consumed.messages:
             found[partition].append(record_of(message))
-            size += _size(message)
-        return Polled(list(found.items()), size, errors)
+        return Polled(list(found.items()), consumed.size, consumed.errors)
 
-    def _read(
-        self, most: int, most_bytes: int | None, seconds: float, errors: Errors
-    ) -> Iterator[tuple[SourcePartition, Message]]:
-        """The messages, until a limit is reached. Errors are added to `errors`."""
+    def _read(self, most: int, most_bytes: float, seconds: float) -> _Consumed:
+        """Read until a limit is reached."""
         end = time.monotonic() + seconds
+        found: list[tuple[SourcePartition, Message]] = []
+        errors: Errors = []
         count = size = 0
-        while count < most and (most_bytes is None or size < most_bytes):
+        while count < most and size < most_bytes:
             asked = min(_AT_ONCE, most - count)
             left = end - time.monotonic()
             messages = self.consume(asked, max(0.0, left))
@@ -72,12 +82,13 @@ class ConfluentConsumer(Consumer):
                 where = SourcePartition(message.topic() or "", message.partition() or 0)
                 error, offset = message.error(), message.offset()
                 if error is None:
-                    size += _size(message)
-                    yield where, message
+                    size += len(message.key() or b"") + len(message)  # that of its value
+                    found.append((where, message))
                 else:
                     errors.append((where if message.topic() else None, -1 if offset is None else offset, error))
             if left <= 0 and len(messages) < asked:
                 break
+        return _Consumed(found, size, errors)
 
 
 def open_consumer(properties: Mapping[str, object]) -> Any:  # noqa: ANN401 - one of two clients with the same methods
@@ -87,10 +98,6 @@ def open_consumer(properties: Mapping[str, object]) -> Any:  # noqa: ANN401 - on
 
         return NativeConsumer({**properties, "log_level": LOG_LEVEL})
     return ConfluentConsumer({**properties, **LOGGED})
-
-
-def _size(message: Message) -> int:
-    return len(message.key() or b"") + len(message)  # that of its value
 
 
 def record_of(message: Message) -> Record:
