@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from schematizer.topic_files.planning.dangers import NAMES
 from tests.support.schematizer.registry_process import Registry
-from tests.support.schematizer.topic_commands import TopicCommands, write_settings
-from tests.support.schematizer.topic_repository import CATALOGUE, CITY, TOPIC, schema, write_topic
+from tests.support.schematizer.topic_commands import TopicCommands, topic_commands
+from tests.support.schematizer.topic_repository import CITY, TOPIC, schema, write_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,12 +68,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 @pytest.fixture
 def commands(kafka: KafkaBroker, registry: Registry, topic_prefix: str, tmp_path: Path) -> TopicCommands:
-    root = tmp_path / "topics"
-    root.mkdir()
-    name = CATALOGUE.replace("{environment}.{domain}", f"{topic_prefix}.{{environment}}.{{domain}}")
-    (root / "catalogue.toml").write_text(name + PROGRAMS)
-    settings = {"kafka": {"bootstrap_servers": kafka.bootstrap_servers}, "registry": {"url": registry.url}}
-    return TopicCommands(root, write_settings(tmp_path / "cdc.toml", settings))
+    return topic_commands(tmp_path, kafka.bootstrap_servers, registry.url, topic_prefix, PROGRAMS)
 
 
 def test_every_danger_is_refused_and_allowed_by_its_flag_alone(

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.schematizer.counted_requests import counted, run_apply, run_plan
 from tests.support.schematizer.registry_process import Registry
-from tests.support.schematizer.topic_commands import TopicCommands, write_settings
-from tests.support.schematizer.topic_repository import CATALOGUE, write_topic
+from tests.support.schematizer.topic_commands import TopicCommands, topic_commands
+from tests.support.schematizer.topic_repository import write_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,12 +35,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 @pytest.fixture
 def commands(kafka: KafkaBroker, registry: Registry, topic_prefix: str, tmp_path: Path) -> TopicCommands:
-    root = tmp_path / "topics"
-    root.mkdir()
-    name = CATALOGUE.replace("{environment}.{domain}", f"{topic_prefix}.{{environment}}.{{domain}}")
-    (root / "catalogue.toml").write_text(name)
-    settings = {"kafka": {"bootstrap_servers": kafka.bootstrap_servers}, "registry": {"url": registry.url}}
-    return TopicCommands(root, write_settings(tmp_path / "cdc.toml", settings))
+    return topic_commands(tmp_path, kafka.bootstrap_servers, registry.url, topic_prefix)
 
 
 def test_requests_grow_with_changes_alone(

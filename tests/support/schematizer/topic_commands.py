@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dev.local_stack.process.paths import project_root
+from tests.support.schematizer.topic_repository import CATALOGUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,3 +81,13 @@ def write_settings(path: Path, tables: Mapping[str, Mapping[str, str]]) -> Path:
         lines += [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def topic_commands(folder: Path, bootstrap: str, registry: str, prefix: str, more: str = "") -> TopicCommands:
+    """The commands for a new repository whose topics' names begin with the prefix. more: lines of its catalogue."""
+    root = folder / "topics"
+    root.mkdir()
+    name = CATALOGUE.replace("{environment}.{domain}", f"{prefix}.{{environment}}.{{domain}}")
+    (root / "catalogue.toml").write_text(name + more)
+    settings = {"kafka": {"bootstrap_servers": bootstrap}, "registry": {"url": registry}}
+    return TopicCommands(root, write_settings(folder / "cdc.toml", settings))

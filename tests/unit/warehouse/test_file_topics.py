@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.clients.registry.views import Managed
-from stream_runtime.records import TopicShape
+from tests.support.stream_runtime.known_topics import KnownTopics
 from warehouse.job import planner
 from warehouse.job.definitions import each_definition
 from warehouse.job.planner import TopicPlanner
 from warehouse.job.run import job_of
 from warehouse.settings import Settings, WarehouseSettings
 from warehouse.tables.forms import CHANGES, CURRENT, HISTORY, MARKED
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from cdc_common.settings import KafkaSettings
 
 
 class Registry:
@@ -31,19 +26,6 @@ class Registry:
     def managed(self, deployment: str, kind: str) -> list[Managed]:
         assert (deployment, kind) == ("prod", "warehouse")
         return [Managed(kind=kind, name=name, content=content) for name, content in self.notes.items()]
-
-
-class KnownTopics:
-    """stream_runtime.kafka.Topics: all have one partition."""
-
-    def __init__(self, _settings: KafkaSettings) -> None:
-        pass
-
-    def partition_counts(self) -> dict[str, int]:
-        return dict.fromkeys(("shop.orders", "shop.plain", "cdc.shop.users"), 1)
-
-    def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape]:
-        return {topic: TopicShape(1, f"id of {topic}") for topic in topics}
 
 
 @pytest.fixture

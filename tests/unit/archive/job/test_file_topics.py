@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,12 +15,7 @@ from cdc_common.clients.registry.schematizer import SchematizerClient
 from cdc_common.clients.registry.views import Managed
 from cdc_common.settings import RegistrySettings
 from stream_runtime.driver.file_topics import FileTopics
-from stream_runtime.records import TopicShape
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from cdc_common.settings import KafkaSettings
+from tests.support.stream_runtime.known_topics import KnownTopics
 
 
 class Registry:
@@ -39,22 +34,6 @@ class Registry:
             Managed(kind=kind, name=name, content=content, about={"pending": "true"} if name in self.pending else {})
             for name, content in self.topics.items()
         ]
-
-
-class KnownTopics:
-    """stream_runtime.kafka.Topics: all have one partition."""
-
-    def __init__(self, _settings: KafkaSettings) -> None:
-        pass
-
-    def partition_counts(self) -> dict[str, int]:
-        return dict.fromkeys(("shop.orders", "shop.plain", "cdc.shop.users"), 1)
-
-    def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape]:
-        return {topic: TopicShape(1, f"id of {topic}") for topic in topics}
-
-    def each_is_compacted(self, topics: Collection[str]) -> dict[str, bool]:
-        return dict.fromkeys(topics, False)
 
 
 @pytest.fixture
